@@ -1,7 +1,7 @@
 """Writing a file all or nothing: beside its place under a hidden name, then renamed into it.
 
-A reader of the file sees the old content or the new, never half of one, at whatever point the writer fails.
-The hidden name cannot be guessed and is never a link that someone else put there.
+A reader of the file sees the old content or the new, never half of one, wherever the writer fails. The hidden
+name cannot be guessed and is never a link that someone else put there.
 """
 
 from __future__ import annotations

@@ -270,15 +270,15 @@ def literals(source: Path) -> list[tuple[int, str]]:
     ]
 
 
-def test_messages_and_help_use_no_homely_words() -> None:
+def test_messages_help_and_what_modules_say_of_themselves_use_no_homely_words() -> None:
     """See `CONTRIBUTING.md`: programs receive, report and request."""
     sources = sorted((ROOT / "mooring").rglob("*.py"))
-    assert not [
-        f"{source.relative_to(ROOT)}:{line}: {text}"
+    said = [
+        (source, line, text)
         for source in sources
-        for line, text in literals(source)
-        if HOMELY.search(text)
+        for line, text in [*literals(source), (1, ast.get_docstring(_parsed(source)) or "")]
     ]
+    assert not [f"{source.relative_to(ROOT)}:{line}" for source, line, text in said if HOMELY.search(text)]
 
 
 def test_guides_use_no_homely_words_and_write_fractions_with_a_zero() -> None:

@@ -1,4 +1,4 @@
-"""Agents as children of a run: one beside every embedded site, gone when the run is, whatever ended it."""
+"""Agents as children of a run: one beside every embedded site, gone when the run is, however it ended."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ goes by all looks that are remembered, if that tells more.
 
 A site counts with the capacity that was observed, and with its own measured load where that was seen: no mean
 over sites is ever taken. One that was saturated for some looks has no more capacity than what it got done,
-whatever it is said to have; where its load cannot be seen, that is what its fragments should have used at the
+also if more is stated; where its load cannot be seen, that is what its fragments should have used at the
 tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
 counts with less by the difference, so that the model agrees with what was measured. One that falls behind
 counts with what it keeps up with, and one whose neighbours on its machine leave it less counts with that. An

@@ -1,8 +1,8 @@
 """A cheap stand-in for the volume: sum_i h_p(V_i), to place greedily and to climb on.
 
 h_p, the complete homogeneous symmetric polynomial of degree p, is proportional to the mean of (V_i . u)^p
-over the simplex. So the sum bounds the mean of (max_i V_i . u)^p, without any directions: there is nothing
-to overfit, and a change costs O(p^2) whatever their number. V_i is site i's parts over its margin, as in
+over the simplex. So the sum bounds the mean of (max_i V_i . u)^p, without any directions: there is nothing to
+overfit, and a change costs O(p^2), independent of their number. V_i is site i's parts over its margin, as in
 the volume.
 
 h_p comes from the power sums of the parts by Newton's identity m h_m = sum_j P_j h_(m-j).

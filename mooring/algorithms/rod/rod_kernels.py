@@ -2,8 +2,8 @@
 
 Everything is kept in parts of the whole: `q[i, k]` is the part of variable k's load that site i carries, and
 `room[i]` the part of the capacity left that is site i's, so that the weights of the paper are q / room. Then
-a candidate's plane distance is (room - q.B) / |q|, and adding a fragment with parts `p` changes |q|^2 by
-2 q.p + |p|^2: only the fragment's own variables are touched, whatever the number of variables.
+a candidate's plane distance is (room - q.B) / |q|, and adding a fragment with parts `p` changes |q|^2 by 2
+q.p + |p|^2: only the fragment's own variables are touched, among any number of variables.
 
 The columns of q are stored by how often they are touched. A variable that loads at least as many fragments as
 there are sites gets a dense column, contiguous over the sites, so that the loops over sites vectorise; the

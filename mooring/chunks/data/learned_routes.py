@@ -1,7 +1,7 @@
 """Chunk plans for the frames to come, from what chunks of the frames before took (sections 2.2 and 4).
 
 A frame looks like the one before it, and so do its costs. A map holds the CPU time per cell of each block of
-a frame, learned from chunks of whatever size. From it follows what any chunk would take, hence, for every
+a frame, learned from chunks of any size. From it follows what any chunk would take, hence, for every
 partitioning, how soon all nodes would be done if each chunk, the largest first, went where it is done
 earliest. The best of them is the next route.
 

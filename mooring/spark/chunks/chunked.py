@@ -1,4 +1,4 @@
-"""Array frames in chunks within one Spark cluster: one task per bin, on whatever core Spark gives it.
+"""Array frames in chunks within one Spark cluster: one task per bin, on the core that Spark gives it.
 
     frames  --scatter-->  chunks by bin  --compute-->  results  --gather-->  frames
             mapInArrow    shuffle          mapInArrow  shuffle   mapInArrow

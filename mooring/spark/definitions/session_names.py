@@ -1,7 +1,7 @@
 """Names of several parts in a session whose datasets are temporary views, which have one part; and `${name}`.
 
-Whatever way a definition takes to name a table (`spark.table`, `readStream.table`, `spark.sql`), it ends in a
-message to the site. There, and only there, the name of a dataset is replaced by that of its view.
+Every way to name a table in a definition (`spark.table`, `readStream.table`, `spark.sql`) ends in a message
+to the site. There, and only there, the name of a dataset is replaced by that of its view.
 
 A dataset that is read both as a stream and as a table has two views; the kind of read selects one.
 """

@@ -11,7 +11,7 @@ it looks like one of these:
 | here      | it is on this machine, and holds the lock       | when the counter has stood still  |
 | elsewhere | the record names another machine or boot        | when the counter has stood still  |
 
-How long a counter has stood still is told by the watcher's own clock: clocks of two machines are never
+The watcher's own clock measures how long a counter has stood still: clocks of two machines are never
 compared. Taking over gives the root's next generation to the new owner and takes the old one's folder away,
 so it does not matter whether the old owner is dead, frozen or only slow.
 """

@@ -1,9 +1,8 @@
 """Running one fragment batch by batch and reading what each costs its site.
 
 One file per input is placed, the fragment takes it at its next trigger, and once the batch is committed the
-CPU of the site's process tree is read: the difference to the last reading is that batch's, with whatever it
-left running behind it. Waiting costs the site next to nothing, and what it does cost is measured and taken
-off.
+CPU of the site's process tree is read: the difference to the last reading is that batch's, with all that it
+left running. Waiting costs the site next to nothing, and what it does cost is measured and taken off.
 """
 
 from __future__ import annotations

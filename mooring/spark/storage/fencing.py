@@ -2,7 +2,7 @@
 
 What cannot be reached cannot be stopped, so the fence is in storage. The checkpoint of a fragment lies in a
 folder named after its epoch, and every start takes the next one: the old folder's name is taken away and
-given to a plain file, and what it held goes into a fresh folder. Whatever the old query still does, its
+given to a plain file, and what it held goes into a fresh folder. In all that the old query still does, its
 offsets, commits, state and source logs go to a path that is gone and that no one can make again, so it fails
 there; where it still has the old folder open, they go to a folder without readers. One batch stays in doubt,
 the one whose offsets were already written; docs/decisions/0012-fencing.md says why its rows appear once.

@@ -1,7 +1,7 @@
 """A log of Spark's, followed: each call returns what was added since the last, and reads nothing else.
 
 A file of a log never changes once it is written, so one that was read needs a look at its inode, size and
-time only. Every tenth batch Spark writes the whole log anew into one file, followed by the batch itself: it
+time only. Every tenth batch Spark writes the whole log into one new file, followed by the batch itself: it
 repeats the known part up to a byte that can be computed beforehand, and only the rest is read. Where
 something else is found (a log that was shortened, put back from a copy, went back or has a hole) the log is
 read from its beginning, and that is said.

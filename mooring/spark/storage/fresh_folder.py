@@ -1,9 +1,9 @@
 """A fresh folder with the content of another, so that no open handle on the old one leads into it.
 
 A renamed folder is the same folder: a process that has it open, or a network file system that remembers where
-its name led, goes on writing into it under whatever name it has now. A fresh one can be reached by its own
-name only. The files in it are hard links, so that no data is copied; a writer that puts whole files into
-place by a rename can then change none of them. Which files are written otherwise, and what remains, says
+its name led, goes on writing into it under its new name. A fresh one can be reached by its own name only. The
+files in it are hard links, so that no data is copied; a writer that puts whole files into place by a rename
+can then change none of them. Which files are written otherwise, and what remains, says
 docs/decisions/0029-fresh-folders.md.
 """
 

@@ -1,11 +1,11 @@
 """Scouting ants: a hypothetical placement along a path, and balance on the way back (section 3.7).
 
 At every site a scout places as many of the next tasks as its greediness and its load limit allow, or passes
-it by. As long as it has placed none anew, it shares next ones that run there already for another chain, at no
-further load (section 3.10); later ones it does not, since what feeds them would then run for nobody. When all
-have a site it goes to the destination, and from there back over the sites it has chosen, balancing: tasks go
-over to the site before or after, all of them if need be, where the two together then cost least; and one
-neighbour of each site, drawn, may take over from it. There every scout goes up to the highest load limit.
+it by. As long as it has placed no new one, it shares next ones that run there already for another chain, at
+no further load (section 3.10); later ones it does not, since their inputs would then run without a reader.
+When all have a site it goes to the destination, and from there back over the sites it has chosen, balancing:
+tasks go over to the site before or after, all of them if need be, where the two together then cost least; and
+one neighbour of each site, drawn, may take over from it. There every scout goes up to the highest load limit.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ is deployed with the best report, have it rechecked and held, and propose.
 | comparing | that is beta times the report's cost             | holding: sites check again and hold it    |
 | holding   | all of them do                                   | (none): it is proposed, under the held id |
 | any       | no report, no gain, no room, an ant is lost      | (none)                                    |
-| any       | a fragment of the chain was started anew         | (none)                                    |
+| any       | a fragment of the chain was started again        | (none)                                    |
 
 A chain that scouts found nothing better for rests, longer each time, until something is stirred
 (`backoff.py`). What is held for a proposal that is never made ends when its holders send an inquiry to the

@@ -1,7 +1,7 @@
 """The lease that a site seeks: locks gathered, the plan checked again, held, proposed, and released.
 
 One at a time per site. Until it is proposed, a lease that comes to nothing leaves no trace but locks that
-expire. From then on only the mover's answer ends it, whatever crashes.
+expire. From then on only the mover's answer ends it, through all crashes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Every transition of a lease, on both sides, in one table.
 
-A site that wants to change something *seeks* a lease; the sites whose operators, queries and room are
-concerned *keep* locks for it. The two are one protocol, so they are one table. The diagram in
-`docs/overlays.md` is made from it, and a machine that takes a step which is not in it fails.
+A site *seeks* a lease before it changes anything; the sites whose operators, queries and room are concerned
+*keep* locks for it. The two are one protocol, so they are one table. The diagram in `docs/overlays.md` is
+made from it, and a machine that takes a step which is not in it fails.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ proposal open.
 
 In the paper a loaded site is far away in the cost space (section 3.1.1), so what runs there would rather be
 elsewhere. Here a site that has been too full for some reviews lets one fragment go to the best site that has
-room, whatever that does to network usage. Which one changes from review to review: not each fits elsewhere.
+room, at any cost in network usage. Which one changes from review to review: not each fits elsewhere.
 """
 
 from __future__ import annotations
