@@ -1,10 +1,13 @@
-"""One problem of the benchmark of growth, stage by stage: `python -m lab.benchmarks._growth_case CASE SIZE`.
+"""One process of the benchmarks of growth: `python -m lab.benchmarks._growth_case CASE SIZE ...`.
 
-Prints a line of JSON. Peaks are of the process since the stage began, which Linux forgets on request.
+CASE is a kind of problem that is planned stage by stage, or `simulate:DECIDER`, `chunks` or `events`. Prints a
+line of JSON. Peaks are of the process since the stage began, which Linux forgets on request.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import resource
 import sys
@@ -17,7 +20,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mooring.contracts.deadline import NO_DEADLINE, Deadline
+from lab.benchmarks.simulator import Overlay, mooring_events
+from lab.experiments.chunks.plans import SIMPLE, like_sites, plan_problem
+from mooring.algorithms.catalogue import policy_class
+from mooring.chunks.search.evaluation import Assignment
+from mooring.chunks.search.planning import PlanningParams, plan_chunks
+from mooring.chunks.search.search_log import StoppingRules
+from mooring.cli.input.clock import deadline_in, placing_deadline
+from mooring.cli.main import main
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.latencies import Coordinates
 from mooring.model.problem.problem import Problem
@@ -62,6 +72,8 @@ CASES = {
     "relaxation": Case("relaxation", 10, (1_000, 2_000), wide=True),
     "wide-relaxation": Case("relaxation", 10, (1_000, 10_000), wide=True),
     "wide-ants": Case("ants", 10, (1_000, 10_000), wide=True),
+    "overlay": Case("overlay", 10, (100, 1_000), wide=True),
+    "descent": Case("descent", 10, (1_000, 2_000), wide=True),
     "resilient": Case("resilient", 10, (1_000, 5_000), budget_s=10.0),
     "correlation": Case("correlation", 20, (1_000, 2_000)),
 }
@@ -110,8 +122,8 @@ def measured(case: Case, sites: int, seed: int = 0) -> dict[str, Any]:
         problem = stages.run("read", lambda: Problem.load(file))
     if case.wide:
         assert isinstance(problem.network.latency_ms, Coordinates)
-    budget_s = case.budget_s
-    deadline = NO_DEADLINE if budget_s is None else Deadline.in_seconds(budget_s, time.monotonic)
+    about = policy_class(case.policy).about
+    deadline = placing_deadline(case.budget_s, stages.wall_s["read"], about)
     made = stages.run("place", lambda: plan(problem, case.policy, seed=seed, deadline=deadline))
     metrics = stages.run("metrics", lambda: made.metrics)
     stages.run("bound", lambda: made.bound)
@@ -130,5 +142,65 @@ def measured(case: Case, sites: int, seed: int = 0) -> dict[str, Any]:
     }
 
 
+def used_by(work: Callable[[], object]) -> dict[str, float]:
+    """CPU seconds, wall-clock time and peak memory."""
+    forget_peak()
+    cpu, wall = time.process_time(), time.monotonic()
+    work()
+    return {
+        "cpu_s": time.process_time() - cpu,
+        "wall_s": time.monotonic() - wall,
+        "GB": peak_gb(),
+    }
+
+
+def simulated(decider: str, sites: int, virtual_s: float) -> dict[str, float]:
+    """`mooring simulate`, four operators and a query per site."""
+    parameters = GraphParameters(
+        streams=sites,
+        operators=4 * sites,
+        sites=sites,
+        cost_us=(5_000.0, 50_000.0),
+        plane_ms=100.0,
+        queries=sites,
+        stream_bytes=100.0,
+    )
+    printed = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "problem.json"
+        write_problem(generate_problem(parameters, np.random.default_rng(0)), file)
+        words = ["simulate", str(file), "--adapt", decider, "--alone", "--seconds", str(virtual_s)]
+        with contextlib.redirect_stdout(printed):
+            used = used_by(lambda: main(words))
+    return {**used, "lines": printed.getvalue().count("\n")}
+
+
+def cut(sites: int, steps: int, budget_s: float | None) -> dict[str, float]:
+    """Three operators on arrays, up to four chunks per site."""
+    problem = plan_problem(SIMPLE, like_sites(sites), load=0.5)
+    params = PlanningParams(assignment=Assignment.TIERED, most_chunks=4 * sites)
+
+    def search() -> None:
+        rules = StoppingRules(deadline=deadline_in(budget_s), most_evaluations=steps)
+        plan_chunks(problem, params, seed=0, rules=rules)
+
+    return used_by(search)
+
+
+def events(sites: int, count: float = 3e6) -> dict[str, float]:
+    """Of the same load on more sites."""
+    overlay = Overlay(sites=sites, chains=2 * sites, rate=10_000.0 / sites)
+    simulated_events, spent_s = mooring_events(overlay, count)
+    return {"million_per_cpu_s": simulated_events / spent_s / 1e6}
+
+
+def _asked(case: str, size: int, more: list[str]) -> object:
+    if case.startswith("simulate:"):
+        return simulated(case.partition(":")[2], size, float(more[0]))
+    if case == "chunks":
+        return cut(size, int(more[0]), float(more[1]) if more[1:] else None)
+    return events(size) if case == "events" else measured(CASES[case], size)
+
+
 if __name__ == "__main__":
-    print(json.dumps(measured(CASES[sys.argv[1]], int(sys.argv[2]))))
+    print(json.dumps(_asked(sys.argv[1], int(sys.argv[2]), sys.argv[3:])))
