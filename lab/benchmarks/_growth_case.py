@@ -1,7 +1,7 @@
 """One process of the benchmarks of growth: `python -m lab.benchmarks._growth_case CASE SIZE ...`.
 
-CASE is a kind of problem that is planned stage by stage, or `simulate:DECIDER`, `chunks` or `events`. Prints a
-line of JSON. Peaks are of the process since the stage began, which Linux forgets on request.
+CASE is a kind of problem that is planned stage by stage, or `simulate:DECIDER`, `chunks` or `events`. Prints
+a line of JSON. Peaks are of the process since the stage began, which Linux forgets on request.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What planning costs grows with the work: lines of Python that run, and bytes that are held at a time.
+"""What planning and simulating costs grows with the work: lines of Python that run, and bytes held at a time.
 
 Neither depends on how busy the machine is. A compiled loop is counted by the arrays that it is given.
 """
@@ -8,18 +8,22 @@ from __future__ import annotations
 import sys
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
+from mooring.cli.main import main
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.problem import Problem
-from mooring.model.problem.write import problem_to_data
+from mooring.model.problem.write import problem_to_data, write_problem
 from mooring.planning import plan
 
 SMALL, LARGE = 450, 900
+SMALL_RUN = 25
+"""Sites of a simulated run."""
 MOST_TIMES = 2.8
 """Between in proportion, 2, and quadratic, 4."""
 
@@ -74,3 +78,27 @@ def test_twice_the_work_costs_about_twice_as_much(
     small()  # loads what is compiled
     assert lines_of(large) < MOST_TIMES * lines_of(small)
     assert most_bytes_of(large) < MOST_TIMES * most_bytes_of(small)
+
+
+@pytest.mark.parametrize("decider", ["none", "overlay"])
+def test_a_simulation_of_twice_the_sites_costs_about_twice_as_much(
+    decider: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work(sites: int) -> Callable[[], object]:
+        parameters = GraphParameters(
+            streams=sites,
+            operators=4 * sites,
+            sites=sites,
+            cost_us=(5_000.0, 50_000.0),
+            plane_ms=100.0,
+            queries=sites,
+            stream_bytes=100.0,
+        )
+        file = tmp_path / f"{sites}.json"
+        write_problem(generate_problem(parameters, np.random.default_rng(0)), file)
+        words = ["simulate", str(file), "--adapt", decider, "--alone", "--seconds", "20", "--json"]
+        return lambda: main(words)
+
+    small, large = work(SMALL_RUN), work(2 * SMALL_RUN)
+    small()  # loads what is compiled
+    assert lines_of(large) < MOST_TIMES * lines_of(small)
