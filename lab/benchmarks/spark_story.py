@@ -5,7 +5,7 @@
 Two sources, a join of them, a windowed count and a materialized view of it run on two embedded sites of 0.6
 cores, with the page. Costs are not stated. What happens, one after the other: a steady time (ten minutes;
 one in the quick form); a flood of one source (25 times its rate); rows of one key for both sides of the join,
-so that one of its batches makes two million pairs; busy loops beside one site, which has little weight; the
+so that one of its batches makes six million pairs; busy loops beside one site, which has little weight; the
 quota of the other site at a third; that site killed. After each of them the usual rates, until no trouble is
 left.
 
@@ -70,7 +70,7 @@ FLOOD = 25.0
 LASTS_S = 50.0
 CALM_S = 120.0
 """The longest that it may take until no trouble is left."""
-PAIRS_OF = 1400
+PAIRS_OF = 2500
 """Rows of one key on either side."""
 FULL = 0.95
 KEPT = "MOORING_STORY_LOOKS"
