@@ -77,6 +77,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
 def added_lines(statistics: MeasuredStatistics, before: Mapping[str, CostSource]) -> list[str]:
     """What plans from now on know that they did not know, flow by flow.
 
+    >>> from mooring.spark.pipeline.statistics_file import FlowStatistics
     >>> measured = MeasuredStatistics({"a": FlowStatistics(cost_us=4.2, batch_cpu_s=0.31)})
     >>> added_lines(measured, {"a": CostSource("assumed", 20.0, 0.2)})
     ['a: plans now use 4.2 us per row and 0.31 CPU s per batch, until now the assumed 20 and 0.2']

@@ -63,7 +63,7 @@ def learnt_lines(layout: Layout, figures: Mapping[str, FragmentFigures], at: str
                 version=flow.fingerprint,
                 at=at,
                 looks=found.looks,
-                cost_us=share * found.cost_us,
+                cost_us=share * (found.cost_us or found.cost_us_error),  # in the noise: a bound, never zero
                 cost_us_error=share * found.cost_us_error,
                 error=found.error,
                 rate=found.rows_in_per_s,
