@@ -95,8 +95,8 @@ class MoveTimes:
         return self.state_bytes.get(problem.fragment_names[fragment], stated)
 
     def fitted(self, past: Sequence[PastMove]) -> MoveTimes:
-        """The same with the fixed parts as moves of this project took, and with how far these differ. The range
-        is wider than what was seen: 3 times after one move of a kind, 1.2 times after twenty.
+        """The same with the fixed parts as moves of this project took, and with how far these differ. Ranges
+        are wider than what was seen: 3 times after one move of a kind, 1.2 times after twenty.
 
         >>> times = MoveTimes().fitted([PastMove(0.5), PastMove(0.9, batch_s=0.2), PastMove(4.0, 2e8)])
         >>> round(times.stateless_s, 3), times.stateful_s, times.join_s
