@@ -95,7 +95,8 @@ class KeptRows:
         rows = self.of("drawn")
         commits = dict.fromkeys(row.get("commit") for row in rows)
         summed = [_summed([row for row in rows if row.get("commit") == commit]) for commit in commits]
-        yield ResultTable.of("Drawn schedules", summed)
+        if summed:
+            yield ResultTable.of("Drawn schedules", summed)
         yield from (row["finding"] for row in rows if row["finding"])
 
 

@@ -12,14 +12,15 @@ side by side, and sites that are silent, late, frozen or dead. Systematic: five 
 thing going wrong after each of its effects. Twice: each of them with a crash after every effect and a second
 one after every effect of the recovery. After each effect and at the end the invariants are checked. Planted:
 bugs on purpose, the schedules until each is found, and what is left of the one that shows it. With `--add-to
-FILE` outcomes are kept as they come, and what the file has is not done again.
+FILE` outcomes are kept as they come, and what the file has is not done again; `--schedules 0` only shows what
+it has.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from lab.session_faults.campaign import (
     explored,
 )
 from lab.session_faults.planted import PLANTED
+from lab.session_faults.schedule import Event
 from mooring.cli.output.result_table import ResultTable
 
 FIRST_SEED, SCHEDULES = 10_000, 5000
@@ -49,14 +51,15 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
     parser.add_argument("--planted", action="store_true", help="the planted bugs alone")
     parser.add_argument("--add-to", type=Path, metavar="FILE", help="outcomes so far, a line each")
     given = parser.parse_args(words)
-    kept = KeptRows(given.add_to)
+    bases = BASES if given.schedules else {}
+    kept, until_found = KeptRows(given.add_to), MOST_UNTIL_FOUND if given.schedules else 0
     parts: dict[str, Callable[[], Iterator[ResultTable | str]]] = {
         "drawn": lambda: kept.drawn(range(given.seed, given.seed + given.schedules), drawn),
-        "systematic": lambda: systematic("Every fault at every effect", every_fault, kept),
+        "systematic": lambda: systematic("Every fault at every effect", every_fault, bases, kept),
         "twice": lambda: systematic(
-            "A crash at every effect, and another in the recovery", crashes_twice, kept
+            "A crash at every effect, and another in the recovery", crashes_twice, bases, kept
         ),
-        "planted": lambda: planted(range(given.seed, given.seed + MOST_UNTIL_FOUND), kept),
+        "planted": lambda: planted(range(given.seed, given.seed + until_found), kept),
     }
     for part in ["planted"] if given.planted else chosen_parts(given.parts, parts):
         yield from parts[part]()
@@ -72,21 +75,24 @@ def drawn(seeds: range) -> dict[str, str | float]:
     }
 
 
-def systematic(title: str, faults_at: FaultsAt, kept: KeptRows) -> Iterator[ResultTable | str]:
+def systematic(
+    title: str, faults_at: FaultsAt, bases: Mapping[str, tuple[Event, ...]], kept: KeptRows
+) -> Iterator[ResultTable | str]:
     done = {row["run"] for row in kept.of(title)}
-    for name, base in BASES.items():
+    for name, base in bases.items():
         if name not in done:
             found = explored(at_every_effect(base, faults_at))
             broken = 0 if found.finding is None else 1
             row = {"run": name, "runs": found.schedules, "effects": found.effects, "broken": broken}
             kept.add(title, {**row, "finding": "" if found.finding is None else str(found.finding)})
-    yield ResultTable.of(title, _shown(kept, title))
+    if rows := _shown(kept, title):
+        yield ResultTable.of(title, rows)
     yield from (row["finding"] for row in kept.of(title) if row["finding"])
 
 
 def planted(seeds: range, kept: KeptRows) -> Iterator[ResultTable | str]:
     done = {row["bug"] for row in kept.of("planted")}
-    for bug in PLANTED:
+    for bug in PLANTED if seeds else ():
         if bug.__name__ in done:
             continue
         found = explored(by_seeds(seeds), bug)
@@ -95,7 +101,8 @@ def planted(seeds: range, kept: KeptRows) -> Iterator[ResultTable | str]:
             row["broken"] = finding.outcome.violation.checker
             row["events"], row["shrunken_to"] = len(finding.schedule.events), len(finding.small.events)
         kept.add("planted", row)
-    yield ResultTable.of("Planted bugs", _shown(kept, "planted"))
+    if rows := _shown(kept, "planted"):
+        yield ResultTable.of("Planted bugs", rows)
 
 
 def _shown(kept: KeptRows, part: str) -> list[dict[str, Any]]:

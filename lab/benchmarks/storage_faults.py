@@ -14,7 +14,7 @@ ESTALE. In a fifth of the schedules Spark syncs nothing; in some, machines go by
 Drawn: 20,000 schedules. In the end every row is in each table once, or (after a power cut where Spark syncs
 nothing) the run was refused with the name of a damaged file. Planted: mistakes on purpose, the schedules
 until each is found, and what is left of the one that shows it. With `--add-to FILE` outcomes are kept as they
-come, and what the file has is not done again.
+come, and what the file has is not done again; `--schedules 0` only shows what it has.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:
     parser.add_argument("--planted", action="store_true", help="the planted mistakes alone")
     parser.add_argument("--add-to", type=Path, metavar="FILE", help="outcomes so far, a line each")
     given = parser.parse_args(words)
-    kept = KeptRows(given.add_to)
+    kept, until_found = KeptRows(given.add_to), MOST_UNTIL_FOUND if given.schedules else 0
     parts: dict[str, Callable[[], Iterator[ResultTable | str]]] = {
         "drawn": lambda: kept.drawn(range(given.seed, given.seed + given.schedules), drawn),
-        "planted": lambda: planted(range(given.seed, given.seed + MOST_UNTIL_FOUND), kept),
+        "planted": lambda: planted(range(given.seed, given.seed + until_found), kept),
     }
     for part in ["planted"] if given.planted else chosen_parts(given.parts, parts):
         yield from parts[part]()
@@ -64,7 +64,7 @@ def drawn(seeds: range) -> dict[str, str | float]:
 
 def planted(seeds: range, kept: KeptRows) -> Iterator[ResultTable | str]:
     done = {row["mistake"] for row in kept.of("planted")}
-    for bug in PLANTED:
+    for bug in PLANTED if seeds else ():
         if (name := bug.__name__.replace("_", " ")) in done:
             continue
         found = explored(by_seeds(seeds), bug)
@@ -74,7 +74,8 @@ def planted(seeds: range, kept: KeptRows) -> Iterator[ResultTable | str]:
             row["steps"], row["shrunk_to"] = len(finding.schedule.steps), len(finding.small.steps)
         kept.add("planted", row)
     rows = [{name: row[name] for name in row if name != "part"} for row in kept.of("planted")]
-    yield ResultTable.of("Planted mistakes", rows)
+    if rows:
+        yield ResultTable.of("Planted mistakes", rows)
 
 
 STORAGE_FAULTS = Measurement(
