@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,19 @@ def test_check_warns_about_operators_nobody_reads(mooring: Mooring, tmp_path: Pa
     )
     (warning,) = mooring("check", path, "--json").document["warnings"]
     assert warning == "no operator or query reads g"
+
+
+def test_without_the_lab_experiments_say_what_is_missing_and_all_else_works(
+    mooring: Mooring, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As from the wheel, which does not hold it."""
+    for name in [each for each in sys.modules if each.partition(".")[0] == "lab"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "lab", None)
+    result = mooring("experiment", "--json")
+    assert result.code == 2
+    assert "the lab is not installed here" in str(result.document["error"])
+    assert mooring("check", small).code == 0
 
 
 def test_a_written_plan_evaluates_to_its_own_metrics(
