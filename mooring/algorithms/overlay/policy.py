@@ -179,13 +179,13 @@ def in_words(requests: OverlayRequests, wanted: Wanted, rejected: Rejected) -> s
         )
     return (
         f"operator {operator!r} needs {obstacle.needed:.3g} {unit}; no site near its streams and its query "
-        f"has more than {best:.3g} left below the threshold, {obstacle.needed - best:.3g} short"
+        f"has more than {best:.3g} left below the threshold, {obstacle.needed - best:.3g} {unit} short"
     )
 
 
 def _late(requests: OverlayRequests, wanted: Wanted, obstacle: Obstacle) -> str:
     by_ms = obstacle.best - obstacle.needed
-    best = f"the best plan takes {obstacle.best:.4g} ms, {by_ms:.3g} too long"
+    best = f"the best plan takes {obstacle.best:.4g} ms, {by_ms:.3g} ms too long"
     if obstacle.query == wanted.query:
         return f"its limit is {obstacle.needed:.4g} ms, and {best}"
     other = requests.query_name(obstacle.query)

@@ -12,7 +12,7 @@ from mooring.simulator.runs.variants import Comparison
 _MOST_LINES = 20
 _ROWS = (
     ("room_share", "time with room (headroom >= 1)", "{:.1%}"),
-    ("enough_room_share", "time with room enough (>= 1.25)", "{:.1%}"),
+    ("enough_room_share", "time with enough room (>= 1.25)", "{:.1%}"),
     ("limits_met_share", "time within latency limits", "{:.1%}"),
     ("tuples_within_limits", "tuples within latency limits", "{:.1%}"),
     ("mean_latency_ms", "mean latency, ms", "{:,.1f}"),

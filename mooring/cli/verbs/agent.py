@@ -72,9 +72,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         return _make(args, found, terminal)
     if args.site is None:
         if args.listen is not None or args.embedded:
-            raise InputError(
-                "found --listen or --embedded without --site, which they belong to", field="--site"
-            )
+            option = "--embedded" if args.listen is None else "--listen"
+            raise InputError(f"found {option} without --site", field=option, remedy="add --site NAME")
         return _show(found, terminal)
     return _be(args, found, terminal)
 

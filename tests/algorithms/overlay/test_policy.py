@@ -71,7 +71,9 @@ def test_a_query_that_cannot_be_served_is_rejected_with_the_reason_and_the_rest_
     queries = data()["queries"] | {"never": {"reads": "both", "site": "a", "max_latency_ms": 70}}
     made = plan(problem(queries=queries), "overlay")
     assert set(made.rejected) == {"never"}
-    assert made.rejected["never"].startswith("its limit is 70 ms, and the best plan takes 80 ms, 10 too long")
+    assert made.rejected["never"].startswith(
+        "its limit is 70 ms, and the best plan takes 80 ms, 10 ms too long"
+    )
     assert set(made.placement.as_dict()) == {"common", "quick", "both", "beside"}
     assert made.metrics.qos_met == pytest.approx(2 / 3)
     assert made.placement.problem.queries == tuple(q for q in made.problem.queries if q.name != "never")
@@ -89,7 +91,7 @@ def test_the_operators_of_rejected_queries_are_left_out() -> None:
 def test_the_reason_names_the_resource_and_how_much_is_missing() -> None:
     made = plan(problem(**with_operator("both", cost_us=9_000, memory_mb=3)), "overlay")
     assert made.rejected["far"].startswith("operator 'both' needs 1.35 cores; no site")
-    assert "has more than 0.95 left below the threshold, 0.4 short" in made.rejected["far"]
+    assert "has more than 0.95 left below the threshold, 0.4 cores short" in made.rejected["far"]
 
 
 def test_where_every_query_is_rejected_there_is_no_plan() -> None:

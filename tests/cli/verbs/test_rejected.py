@@ -38,7 +38,7 @@ def test_the_first_line_says_how_many_queries_are_rejected(mooring: Mooring, lat
     assert said.startswith(
         f"{late} placed by overlay: 1 of 2 queries rejected rejected fast: its limit is 30 ms"
     )
-    assert "and the best plan takes 80 ms, 50 too long" in said
+    assert "and the best plan takes 80 ms, 50 ms too long" in said
 
 
 def test_a_plan_with_rejections_can_be_read_again(mooring: Mooring, late: Path, tmp_path: Path) -> None:
