@@ -11,6 +11,7 @@ from mooring.contracts.engine import MoveReport
 from mooring.controller.adaptation import Considered
 from mooring.controller.known_model import KnownModel
 from mooring.controller.run_headroom import RunHeadroom
+from mooring.controller.trouble_list import NamedTrouble
 from mooring.model.placement.placement import FragmentSites
 
 
@@ -35,6 +36,12 @@ class Look:
     """How long it took to look and to decide."""
     edit: str = ""
     """What came of the last edit of the project's settings while it runs, in words."""
+    troubles: Sequence[NamedTrouble] = ()
+    """The most urgent first."""
+    incidents: Sequence[tuple[float, str]] = ()
+    """What happened last: seconds since 1970, and words."""
+    restarts: Mapping[str, int] = field(default_factory=dict)
+    """Per fragment, how often it was started again, moves aside."""
 
     @property
     def proposal(self) -> Proposal | None:
@@ -53,6 +60,10 @@ class Look:
             "left_sites": dict(self.left),
             "look_took_s": self.took_s,
             "edit": self.edit,
+            "trouble_list": [each.as_json() for each in self.troubles],
+            "incidents": [{"at_s": at_s, "what": what} for at_s, what in self.incidents],
+            "restarts": dict(self.restarts),
+            "trigger_s": self.observation.measured.trigger_s or None,
         }
 
 

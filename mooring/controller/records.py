@@ -6,6 +6,7 @@ lost: the next look shows how things are.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection
 from typing import Protocol
 
@@ -27,6 +28,10 @@ from mooring.controller.run_state import MovesUnderWay, RunState
 from mooring.errors import OvertakenError, described
 from mooring.model.placement.placement import FragmentSites
 
+STARTED_AGAIN = "started again after a fault"
+MOST_RECENT = 50
+"""Incidents that the status tells of; the report has more."""
+
 
 class Records:
     """The journal: where what was started again is now, and what came of lists of moves."""
@@ -35,6 +40,8 @@ class Records:
         self._state, self._engine, self._journal = state, engine, journal
         self._owed: dict[str, str] = {}
         """Fragments that were started elsewhere, while the journal does not know."""
+        self.restarts: dict[str, int] = {}
+        """Per fragment, how often it was started again in this run, moves aside."""
         self._first_at: dict[str, str] = {}
         """Fragments that have not been started yet -> where the journal has them."""
 
@@ -45,7 +52,11 @@ class Records:
     def on(self, event: Event) -> None:
         match event:
             case FragmentsStarted(sites=sites):
-                self._owed |= {name: at for name, at in sites.items() if self._first_at.pop(name, None) != at}
+                for name, at in sites.items():
+                    first_at = self._first_at.pop(name, None)
+                    self.restarts[name] = self.restarts.get(name, 0) + (first_at is None)
+                    if first_at != at:
+                        self._owed[name] = at
                 self.write_owed()
             case ListMeasured(entry=entry):
                 self._journal.append("ledger", **entry.as_json())
@@ -54,7 +65,7 @@ class Records:
         """A full disk keeps the journal behind; it is written as soon as there is room."""
         if self._owed:
             placement = self._state.placement(self._engine.homes())
-            self._journal.note_relocated(self._owed, placement, "started again after a fault")
+            self._journal.note_relocated(self._owed, placement, STARTED_AGAIN)
             self._owed = {}
 
     @property
@@ -67,6 +78,8 @@ class Report:
 
     def __init__(self, book: Book, clock: Clock) -> None:
         self._book, self._clock = book, clock
+        self.recent: deque[tuple[float, str]] = deque(maxlen=MOST_RECENT)
+        """What happened last: seconds since 1970, and words."""
         self._made_s = clock.monotonic_s()  # what happens is dated from here on, as the engine's looks are
         self.untold = ""
         """Why the last thing that happened could not be reported."""
@@ -80,6 +93,7 @@ class Report:
 
     def note(self, what: str) -> None:
         """Dated now: the turn may have begun long ago, where a site did not answer."""
+        self.recent.append((self._clock.now_s(), what))
         try:
             self._book.incident(self.at_s(), what)
         except OvertakenError:

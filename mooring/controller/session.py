@@ -36,6 +36,7 @@ from mooring.controller.run_state import RunState
 from mooring.controller.stalls import Watch
 from mooring.controller.state_estimator import SurveyOptions
 from mooring.controller.supervision import Reviver, Supervisor
+from mooring.controller.trouble_list import NamedTrouble, TroubleList
 from mooring.errors import OvertakenError, described
 from mooring.model.deployment.moves import Move
 from mooring.model.placement.placement import FragmentSites, Placement
@@ -156,6 +157,7 @@ class RunSession:
         self.chores: dict[str, Callable[[], object]] = {}
         """What else is done with every turn, by what it is called where it fails."""
         self.watch = Watch(problem)
+        self.trouble_list = TroubleList(self.state)
         self._unknown: set[str] = set()
         """What could not be measured at the last look."""
         self.pace = LookPace(clock)
@@ -228,6 +230,9 @@ class RunSession:
             dict(self.state.drained),
             self.clock.monotonic_s() - began_s,
             self.edit,
+            self._listed(observation),
+            tuple(self.report.recent),
+            dict(self.records.restarts),
         )
         self.apply(look)
         return look
@@ -259,10 +264,18 @@ class RunSession:
 
     def apply(self, look: Look) -> None:
         """Publish what was found."""
-        troubles = {**look.observation.troubles, **self.state.stalls, **self.parts.troubles()}
+        troubles = self._all_troubles(look.observation)
         self._publish("writing the status", lambda: self.book.write(troubles, look.remarks()))
         for number, watcher in enumerate(self.watchers, start=1):
             self._publish(f"showing the run ({number})", partial(watcher, look))
+
+    def _listed(self, observation: Observation) -> tuple[NamedTrouble, ...]:
+        named = self._all_troubles(observation)
+        listed = partial(self.trouble_list.take, observation.at_s, named, observation.stalls)
+        return self.parts.do("publishing", "listing the troubles", listed) or ()
+
+    def _all_troubles(self, observation: Observation) -> dict[str, str]:
+        return {**observation.troubles, **self.state.stalls, **self.parts.troubles()}
 
     # What else there is to know
 

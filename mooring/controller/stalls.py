@@ -17,6 +17,7 @@ from itertools import pairwise
 
 from mooring.contracts.decider import Observation, Stall, StallKind
 from mooring.contracts.engine import FragmentReport
+from mooring.controller.trouble_list import affected
 from mooring.model.problem.problem import Problem
 
 _DO: Mapping[StallKind, str] = {
@@ -300,21 +301,8 @@ class Watch:
                 yield "stale view", name, since_s, seen.sites.get(name), why, None
 
     def _affected(self, name: str, *, is_stream: bool) -> tuple[str, ...]:
-        """Queries behind a fragment or a stream, or the fragments if no query is."""
-        problem, streams = self.problem, len(self.problem.streams)
+        """Queries behind a fragment, all of a site, or a stream; the fragments if no query is."""
         if is_stream:
-            nodes = {problem.stream_index[name]} if name in problem.stream_index else set()
-        else:
-            own = [
-                f for f, each in enumerate(problem.fragment_names) if name in (each, self._homes.get(each))
-            ]
-            nodes = {streams + j for f in own for j in problem.fragments[f]}
-        frontier = list(nodes)
-        while frontier:
-            for j in problem.graph.readers[frontier.pop()]:
-                if streams + j not in nodes:
-                    nodes.add(streams + j)
-                    frontier.append(streams + j)
-        behind = {problem.operators[node - streams].logical_name for node in nodes if node >= streams}
-        queries = [query.name for query in problem.queries if query.reads in behind]
-        return tuple(queries or sorted(behind - {name}))
+            return affected(self.problem, streams=[name])
+        own = [each for each in self.problem.fragment_names if name in (each, self._homes.get(each))]
+        return affected(self.problem, fragments=own)

@@ -68,8 +68,6 @@ def test_rates_near_the_edge_lead_to_a_proposal_that_the_desk_carries_out(tmp_pa
     assert later is not None
     assert later.moves == ()
     assert later.now.headroom == pytest.approx(proposal.predicted.headroom, rel=0.05)
-    (pause,) = run.session.adaptation.ledger.pauses  # somebody's list, and still held to what was predicted
-    assert (pause.fragment, pause.moved_as, pause.held) == (move.fragment, "stateless", True)
 
 
 def test_what_was_proposed_some_looks_ago_is_still_held_to_its_promise(tmp_path: Path) -> None:
@@ -122,7 +120,6 @@ def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: 
         "estimated_capacity_cores": {},
         "control": None,
         "ledger": [],
-        "pauses": [],
     }
 
 
@@ -232,3 +229,35 @@ def test_requests_that_cannot_be_read_end_no_run(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(run.tray, "take", unreadable)
     run.session.run(lambda passed: passed >= 5.0)
     assert [what for _, what in run.book.incidents] == ["answering requests failed: requests"]
+
+
+def test_a_lost_site_is_listed_with_what_it_affects_and_what_happened_until_it_is_back(
+    tmp_path: Path,
+) -> None:
+    run = simulated(tmp_path)
+    run.session.run(lambda passed: passed >= 6.0)
+    run.engine.lose_site("a", "its machine is lost")
+    run.session.run(lambda passed: passed >= 12.0)
+    listed = run.book.looks[-1][1]["trouble_list"]
+    assert isinstance(listed, list)
+    site, fragment = listed
+    assert (site["kind"], site["what"]) == ("site lost", "a")
+    assert "its machine is lost" in site["why"]
+    assert site["affects"] == ["q"]
+    assert "mooring logs PROJECT --site a" in site["remedy"]
+    assert (fragment["kind"], fragment["what"], fragment["affects"]) == ("waiting", "read", ["q"])
+    assert 4.0 <= site["since_s"] <= 10.0
+    run.engine.give_back("a")
+    run.session.run(lambda passed: passed >= 20.0)
+    remarks = run.book.looks[-1][1]
+    assert remarks["trouble_list"] == []
+    assert [each["what"] for each in remarks["incidents"]] == [  # type: ignore[attr-defined]
+        "the site a is lost: the site 'a' is lost: its machine is lost",
+        "read waits for its site a",
+        "f goes from a to b",
+        "g goes from a to b",
+        "the site a is back",
+    ]
+    assert remarks["restarts"] == {"read": 1, "f": 1, "g": 1}
+    relocated = [each for each in run.session.journal.records() if each.get("sites")]
+    assert [each["sites"] for each in relocated] == [{"f": "b", "g": "b"}, {"read": "a"}]
