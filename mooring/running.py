@@ -57,6 +57,11 @@ class Run:
         """The page of the report, which is written when the run ends; `report.json` is beside it."""
         return _work_folder(self.project) / "report.html"
 
+    @property
+    def page(self) -> str | None:
+        """The address of its page, with the token; None while none is served."""
+        return self._found().page
+
     def status(self) -> dict[str, Any]:
         """The document of `mooring status --json`."""
         return self._found().document()

@@ -36,6 +36,11 @@ class Terminal:
         if not self.as_json:
             self.out.print(*parts)
 
+    def print_whole(self, line: str) -> None:
+        """The same for what is copied or passed on: as it is, and never broken into lines."""
+        if not self.as_json:
+            self.out.print(line, markup=False, highlight=False, soft_wrap=True)
+
     def document(self, document: Mapping[str, object]) -> None:
         """For programs; silent without --json."""
         if self.as_json:

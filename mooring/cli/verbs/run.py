@@ -185,7 +185,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(f"found {args.lease:g} s, expected at least {SHORTEST_LEASE_S:g} s", field="--lease")
     if args.detach:
         words = [word for word in args.words if word != "--detach"]
-        return start_in_background(RunFiles(project.work_folder), words, terminal, standby=args.standby)
+        files, serves = RunFiles(project.work_folder), args.serve is not None
+        return start_in_background(files, words, terminal, standby=args.standby, serves=serves)
     if args.class_archive:
         _ensure_class_archive(terminal)
     with stop_signals() as stopping:
@@ -383,16 +384,19 @@ def _ensure_class_archive(terminal: Terminal) -> None:
         terminal.note(f"built {path}")
 
 
-_LOOK_S = 0.1
-
-
 def start_in_background(
-    files: RunFiles, words: Sequence[str], terminal: Terminal, *, standby: bool = False
+    files: RunFiles, words: Sequence[str], terminal: Terminal, *, standby: bool = False, serves: bool = False
 ) -> int:
-    """Prints the process and its log once it runs."""
+    """Prints the process, its log and, where it `serves` one, its page once it runs."""
     begun = begin_in_background(files, words, standby=standby)
     pid, log = begun.process.pid, str(begun.log)
-    terminal.document({"version": 1, "pid": pid, "log": log})
+    page = begun.page(files) if serves and not standby else None
+    terminal.document({"version": 1, "pid": pid, "log": log, "page": page})
     what = "waits" if standby else "runs"
     terminal.print(f"{what} in the background as process {pid}; log in {escape(log)}")
+    if page is not None:
+        terminal.print_whole(f"page: {page}")
+    elif serves:
+        later = "when it runs" if standby else "as soon as it is served"
+        terminal.print(f"page: `mooring status` shows its address {later}")
     return 0

@@ -90,6 +90,8 @@ def _show_where(terminal: Terminal, found: FoundRun, *, started: bool) -> None:
     if found.elsewhere is not None:
         where = f"runs on another machine: {found.elsewhere}"
     terminal.print(escape(where + ("" if started else ", still starting")))
+    if (page := found.page) is not None:
+        terminal.print_whole(f"page: {page}")
     if found.silent_s > 0.0:
         terminal.note(
             f"it has not renewed its lease for {found.silent_s:.1f} s; if it has ended, `mooring run` "

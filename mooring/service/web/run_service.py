@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -28,6 +29,7 @@ from mooring.service.web.run_routes import RunRoutes
 from mooring.service.web.server import project_token, serve
 from mooring.service.web.tls import TlsFiles
 from mooring.spark.pipeline.project import work_folder_of
+from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.system_clock import SystemClock
 
 LOOK_S = 0.25
@@ -42,9 +44,16 @@ def serve_run(
 ) -> None:
     """Until a signal ends it; `listening` is called with the address and the token."""
     folder = work_folder_of(project)
-    token = project_token(folder)
+    token, files = project_token(folder), RunFiles(folder)
     view = RunView(RunSource(project, SystemClock()), History(folder))
-    serve(lambda rules: run_app(view, rules), address, token, lambda url: listening(url, token), tls_files)
+    with contextlib.ExitStack() as noted:
+
+        def told(url: str) -> None:
+            noted.enter_context(files.serving_page(url))
+            listening(url, token)
+
+        app = partial(run_app, view)
+        serve(app, address, token, told, tls_files, preferred_port=files.last_page_port())
 
 
 def run_app(view: RunView, rules: Rules) -> Guard:

@@ -55,10 +55,14 @@ def serve(
     token: str,
     listening: Callable[[str], None],
     tls_files: TlsFiles | None = None,
+    *,
+    preferred_port: int | None = None,
 ) -> None:
-    """Until a signal ends it; `listening` is called with the address once connections are accepted."""
+    """Until a signal ends it; `listening` is called with the address once connections are accepted. Where any
+    port will do, the preferred one is taken if it is free.
+    """
     tls = None if tls_files is None else load_tls(tls_files)
-    with contextlib.closing(listening_socket(address)) as listener:
+    with contextlib.closing(_listener(address, preferred_port)) as listener:
         scheme, names = ("http", ()) if tls is None else ("https", tls.names)
         listening(f"{scheme}://{called(address, names)}:{listener.getsockname()[1]}/")
         ServiceServer(app(rules_for(address, token, names)), tls).run(sockets=[listener])
@@ -115,6 +119,13 @@ class ServiceServer(uvicorn.Server):
         """Streams of events last until they are ended."""
         await self._guard.close()
         await super().shutdown(sockets)
+
+
+def _listener(address: ListeningPlace, preferred_port: int | None) -> socket.socket:
+    if address.port == 0 and preferred_port is not None:
+        with contextlib.suppress(EngineError):
+            return listening_socket(ListeningPlace(address.host, preferred_port))
+    return listening_socket(address)
 
 
 def listening_socket(address: ListeningPlace) -> socket.socket:

@@ -16,12 +16,20 @@ from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_lock import STANDBY_LOG
 
 _LOOK_S = 0.1
+_PAGE_S = 20.0
 
 
 @dataclass(frozen=True)
 class Begun:
     process: subprocess.Popen[bytes]
     log: Path
+
+    def page(self, files: RunFiles) -> str | None:
+        """The address of the page that it serves, once it does; None if it does not in time."""
+        until_s = time.monotonic() + _PAGE_S
+        while (page := files.page()) is None and self.process.poll() is None and time.monotonic() < until_s:
+            time.sleep(_LOOK_S)
+        return page
 
 
 def begin_in_background(files: RunFiles, words: Sequence[str], *, standby: bool = False) -> Begun:

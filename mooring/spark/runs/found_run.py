@@ -47,6 +47,11 @@ class FoundRun:
     def runs(self) -> bool:
         return self.pid is not None or self.elsewhere is not None
 
+    @property
+    def page(self) -> str | None:
+        """The address of the page that is served of it on this machine."""
+        return self.files.page() if self.elsewhere is None else None
+
     def document(self) -> dict[str, Any]:
         """What `mooring status --json` prints."""
         return {
@@ -55,6 +60,7 @@ class FoundRun:
             "pid": self.pid,
             "elsewhere": None if self.elsewhere is None else str(self.elsewhere),
             "silent_s": self.silent_s,
+            "page": self.page,
             "left_sites": Journal(self.record, lambda: 0.0).left_sites(),
             "last": self.files.read_status(),
         }

@@ -15,12 +15,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TextIO
+from urllib.parse import urlsplit
 
-from mooring.atomic_files import write_whole
+from mooring.atomic_files import read_private, write_whole
 from mooring.errors import EngineError
 from mooring.model.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import OwnerRecord, look, owner_lock
+from mooring.spark.pipeline.statistics_file import read_last_figures, write_last_figures
 from mooring.spark.runs.known_root import KnownRoot
+from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.sites.process_tree import holds_lock, is_alive, process_handle
 
 
@@ -31,6 +34,8 @@ class RunFiles:
         """What a run in the background prints."""
         self._lock = folder / "lock"
         self._status = folder / "status.json"
+        self._page, self._page_lock = folder / "page.json", folder / "page.lock"
+        self._token = folder / "token"
         self.known = KnownRoot(folder)
         self._held: TextIO | None = None
         self._status_copy: Path | None = None
@@ -174,6 +179,54 @@ class RunFiles:
             self.write_status(
                 {**status, "fragments": fragments, "troubles": dict(troubles), "list": under_way}
             )
+
+    def note_statistics(self, record: RunRecord) -> dict[str, object]:
+        """Keep what the run has measured so far where the next plan can find it; returns it too."""
+        found = {} if record.operation is None else record.operation.as_json()
+        if found:
+            write_last_figures(self.folder, found)
+        return found
+
+    def read_statistics(self) -> dict[str, Any]:
+        """Figures per fragment of the last run that measured any; empty if none did."""
+        return read_last_figures(self.folder)
+
+    @contextlib.contextmanager
+    def serving_page(self, url: str) -> Iterator[None]:
+        """For as long as the block lasts this process serves the page there, so that others can tell where.
+        Of several that serve it, the first is told of.
+        """
+        with self._page_lock.open("a") as lock:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                write_whole(self._page, json.dumps({"url": url}))
+            yield
+
+    def page(self) -> str | None:
+        """The address of the page that is served now, with the token where this user may read it."""
+        try:
+            with self._page_lock.open("r") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return None
+        except FileNotFoundError:
+            return None
+        except BlockingIOError:
+            url = self._last_page()
+        token = b""
+        with contextlib.suppress(OSError):
+            token = read_private(self._token) or b""
+        return f"{url}#token={token.decode().strip()}" if url and token else url
+
+    def last_page_port(self) -> int | None:
+        """Where the page was served last: a bookmark stays valid where it is served there again."""
+        url = self._last_page()
+        return None if url is None else urlsplit(url).port
+
+    def _last_page(self) -> str | None:
+        try:
+            return str(json.loads(self._page.read_text())["url"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
 
     def forget_status(self) -> None:
         self._status.unlink(missing_ok=True)

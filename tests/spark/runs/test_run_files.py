@@ -16,6 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.atomic_files import write_whole
 from mooring.checksum import checked, with_sum
 from mooring.errors import EngineError
 from mooring.model.placement.placement import FragmentSites
@@ -215,3 +216,14 @@ def test_leftovers_that_cannot_be_noted_are_no_traceback(tmp_path: Path) -> None
     """As where the run was overtaken before it began, or its disk is full."""
     with pytest.raises(EngineError, match=r"cannot be noted in .*nothing was started"):
         LeftSessions(tmp_path / "away").end_all({})
+
+
+def test_a_page_is_told_of_as_long_as_its_process_serves_it_and_its_port_for_longer(tmp_path: Path) -> None:
+    files = RunFiles(tmp_path)
+    assert (files.page(), files.last_page_port()) == (None, None)
+    with files.serving_page("http://127.0.0.1:8123/"):
+        assert files.page() == "http://127.0.0.1:8123/"
+        write_whole(tmp_path / "token", "s" * 40, mode=0o600)
+        with RunFiles(tmp_path).serving_page("http://127.0.0.1:9000/"):  # of several, the first
+            assert files.page() == f"http://127.0.0.1:8123/#token={'s' * 40}"
+    assert (files.page(), files.last_page_port()) == (None, 8123)

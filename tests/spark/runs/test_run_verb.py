@@ -129,12 +129,15 @@ def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing
     traces = Traces(folder, homes)
     assert mooring("plan", folder, "--json", "--policy", "rod").document["placement"] == PLACED
     traces.assert_none()
-    pid = project.detach(cwd=folder.parent)
+    pid = project.detach("--serve", cwd=folder.parent)
     project.wait_for(100)
     status = mooring("status", folder, "--json").document
     assert status["running"]
     assert status["pid"] == pid
     assert status["last"]["placement"] == PLACED
+    assert status["page"] in (folder / ".mooring" / "run.log").read_text()
+    assert f"page: {status['page']}" in mooring("status", folder).out
+    assert mooring("logs", folder, "--site", "here").code == 0
     second = mooring("run", folder)
     assert second.code == 4
     assert "already runs" in second.err
