@@ -51,6 +51,7 @@ VERBS = {
     "profile": "measure the costs of a pipeline's fragments",
     "run": "run a pipeline over its sites",
     "status": "show the state of a running pipeline",
+    "logs": "print the last lines of a run's logs, or follow them",
     "tables": "list a pipeline's tables, and how to read them",
     "moves": "list or apply the moves from the running placement to a plan",
     "serve": "show a run, or a problem file, as a web page and a REST interface",

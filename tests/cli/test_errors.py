@@ -45,6 +45,8 @@ BAD_COMMANDS = [
     ("doctor",),
     ("doctor", "no-such-folder"),
     ("tables", "no-such-folder"),
+    ("logs", "no-such-folder"),
+    ("logs", ".", "--lines", "0"),
     ("agent", "no-such-folder"),
     ("agent", ".", "--site", "x"),
     ("agent", ".", "--days", "0"),

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMAND_LINE = ROOT / "docs" / "command-line.md"
-NEEDS_SITES = ("init", "run", "profile", "status", "moves", "stop", "doctor")
+NEEDS_SITES = ("init", "run", "profile", "status", "moves", "stop", "doctor", "logs")
 
 
 def name_of(document: Path) -> str:

@@ -157,7 +157,7 @@ def _table(wanted: MoveList) -> Table:
             escape(move.from_site),
             escape(move.to_site),
             quantity(step.state_bytes, "B") if step.state_bytes else "",
-            step.pause.words(),
+            f"~{step.pause_s:.1f} s",
             *_effect(step.after),
         )
     return table
