@@ -124,7 +124,17 @@ def _snapshot(problem: Problem, look: Look, troubles: Mapping[str, str]) -> Snap
         },
         {
             name: FragmentSnapshot(
-                each.site, each.input_rate, each.output_rate, 0, 0, 1, 0.1, 0, 0, 2_000_000
+                each.site,
+                each.input_rate,
+                each.output_rate,
+                0,
+                0,
+                each.batches or 1,
+                each.batch_s or 0.1,
+                0,
+                0,
+                2_000_000,
+                rows_waiting=round(each.waiting or 0.0),
             )
             for name, each in running.items()
         },

@@ -82,6 +82,27 @@ function edgeLabel(points, name, taken, side = 1) {
 
 const MOST_LINES = 8;
 
+// Lines over time, one per name, the largest if there are many. `pick` takes the values of a point by name; `said` puts
+// one into words.
+export function linesChart(points, pick, said, label, W) {
+  const now = pick(points.at(-1)), all = [...new Set(points.flatMap((p) => Object.keys(pick(p))))];
+  const highest = new Map(all.map((name) => [name, Math.max(...points.map((p) => pick(p)[name] ?? 0))]));
+  const names = all.toSorted((a, b) => highest.get(b) - highest.get(a)).slice(0, MOST_LINES);
+  const H = 170, began_s = points[0].at_s, ended_s = points.at(-1).at_s, most = 1.05 * Math.max(...names.map((name) => highest.get(name))) || 1;
+  const x = (at_s) => L + ((W - L - R) * (at_s - began_s)) / Math.max(1e-9, ended_s - began_s), y = (v) => H - 22 - ((H - 34) * v) / most;
+  const lines = names.map((name, k) => {
+    const way = points.map((p) => [p.at_s, pick(p)[name]]).map(([at_s, v], i, ps) => v == null ? "" : `${i && ps[i - 1][1] != null ? "L" : "M"}${x(at_s).toFixed(1)} ${y(v).toFixed(1)}`).join(" ");
+    return drawn("path", { d: way, class: `line c${k}` }, drawn("title", {}, `${name}: ${said(now[name])}`));
+  });
+  const axis = ticks(most, 3).flatMap((v) => [drawn("path", { d: `M${L} ${y(v)} H${W - R}`, class: "grid" }),
+    drawn("text", { x: L - 6, y: y(v) + 4, class: "t", "text-anchor": "end" }, said(v))]);
+  return [drawn("svg", { viewBox: `0 0 ${W} ${H}`, width: W, height: H, role: "img", "aria-label": label },
+    drawn("path", { d: `M${L} 12 V${H - 22} H${W - R}`, class: "axis" }), ...axis, ...lines,
+    drawn("text", { x: L, y: H - 6, class: "t" }, clock(began_s)), drawn("text", { x: W - R, y: H - 6, class: "t", "text-anchor": "end" }, clock(ended_s))),
+  element("div", { class: "row dim" }, ...names.map((name, k) => element("span", {}, element("b", { class: `c${k}` }, "● "), `${name} ${said(now[name])}`)),
+    all.length > names.length ? element("span", {}, `and ${all.length - names.length} more below these`) : null)];
+}
+
 // One line per site, the fullest if there are many: its share of its capacity over time; when something was moved, and
 // which share that promised, dotted beside what came.
 export function courseChart(points, moves, sites, W) {

@@ -11,6 +11,8 @@ export function keepToken() {
   }
 }
 
+export const hasToken = () => Boolean(sessionStorage.getItem(TOKEN));
+
 function headers(more = {}) {
   const token = sessionStorage.getItem(TOKEN);
   return { "x-mooring-page": "1", ...(token ? { authorization: `Bearer ${token}` } : {}), ...more };

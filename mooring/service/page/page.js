@@ -1,12 +1,15 @@
 // A run as it goes on, or a problem file as a planning desk; a frozen page has its picture in itself.
 
-import { courseChart, sliceChart } from "./charts.js";
+import { acts } from "./acts.js";
+import { courseChart, linesChart, sliceChart } from "./charts.js";
 import { startDesk } from "./desk.js";
 import { crowded, lanes } from "./lanes.js";
 import { ask, follow, keepToken, read } from "./link.js";
-import { asked, happenings, head, proposal, queries, tiles, troubles } from "./panels.js";
-import { element, roomIn, seconds, show, worded } from "./words.js";
+import { followLogs, hasLog, openLog, refreshLogs } from "./logs.js";
+import { asked, fragments, happenings, head, proposal, queries, tiles, troubles, views } from "./panels.js";
+import { element, figure, roomIn, seconds, show, worded } from "./words.js";
 
+const frozen = document.getElementById("frozen");
 let newest = null, points = [], chosen = null, sliced = null;
 
 export function drawPicture(picture) {
@@ -18,9 +21,11 @@ export function drawPicture(picture) {
   const moves = picture.happenings.filter((each) => each.kind === "move");
   moves.forEach((each, k) => { each.number = moves.length - k; });
   head(picture);
+  troubles(picture, frozen ? null : openLog, hasLog);
   tiles(picture);
-  troubles(picture);
   show("lanes", lanes(picture, roomIn("lanes")));
+  fragments(picture);
+  views(picture);
   queries(picture);
   proposal(picture, apply, dismiss, abort);
   happenings(picture);
@@ -73,6 +78,15 @@ export function drawCourse(all) {
   points = all;
   document.getElementById("course").hidden = all.length < 2;
   if (all.length >= 2) show("course", ...courseChart(all, newest.happenings.filter((each) => each.kind === "move"), newest.sites, roomIn("course")));
+  drawLines("latencies", (p) => p.latencies_s ?? {}, seconds, "Latency of every query over time");
+  drawLines("rates", (p) => p.rates ?? {}, figure, "Rows per second of every stream over time");
+  drawLines("backlog", (p) => ({ "rows waiting": p.rows_waiting }), figure, "Rows that wait to be read, of all fragments together, over time");
+}
+
+function drawLines(id, pick, said, label) {
+  const some = points.filter((p) => Object.values(pick(p)).some((v) => v != null)).length >= 2;
+  document.getElementById(id).hidden = !some;
+  if (some) show(id, ...linesChart(points, pick, said, label, roomIn(id)));
 }
 
 async function taken(picture) {
@@ -86,9 +100,11 @@ async function taken(picture) {
   }
   if (picture.runs) state("running", "ok", seconds(picture.since_start_s));
   else state("does not run; it last looked like this", "warn");
+  document.getElementById("acts").hidden = !picture.runs;
   drawPicture(picture);
+  acts(picture, asking, notice);
   drawCourse((await read("history")).points);
-  await Promise.all([refreshSlice(), refreshAsked()]);
+  await Promise.all([refreshSlice(), refreshAsked(), refreshLogs()]);
 }
 
 async function refreshAsked() {
@@ -99,7 +115,7 @@ async function asking(path, body) {
   try {
     await ask(path, body);
     notice("");
-    await untilOver();
+    await untilOver().catch(() => {}); // a service that has ended with its run is told of elsewhere
   } catch (problem) {
     notice(problem.message);
   }
@@ -135,7 +151,6 @@ function drawAgain() {
 async function start() {
   let due = 0;
   addEventListener("resize", () => { cancelAnimationFrame(due); due = requestAnimationFrame(drawAgain); });
-  const frozen = document.getElementById("frozen");
   if (frozen) {
     const { picture, history, cut, ended } = JSON.parse(frozen.textContent);
     state(ended, "dim");
@@ -154,6 +169,7 @@ async function start() {
     return;
   }
   setInterval(tick, 1000);
+  followLogs();
   let known = Boolean(first); // what was wrong at first is so no more once a picture has come
   follow((picture) => {
     if (!known) notice("");

@@ -20,7 +20,7 @@ export function tiles(picture) {
   const down = picture.sites.filter((s) => picture.troubles?.[`site ${s.name}`]), troubled = Object.keys(picture.troubles ?? {}).length;
   show("tiles",
     missing ? tile("Headroom", "not known yet", "dim", missing) : tile(room(factor), times(factor),
-      factor == null ? "ok" : factor < 1.1 ? "bad" : factor < 1.25 ? "warn" : "ok", words),
+      factor < 1.1 && factor != null ? "bad" : troubled || (factor < 1.25 && factor != null) ? "warn" : "ok", words),
     tile("Rows per second", figure(streams.reduce((sum, s) => sum + s.rate, 0)), "", besidePlan(streams)),
     limited.length ? tile("Limits met", `${limited.length - late.length} of ${limited.length}`, late.length ? "bad" : "ok",
       late.length ? element("span", { class: "bad" }, `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}`) : "all in time") : null,
@@ -46,22 +46,77 @@ function movesSoFar(picture) {
   return moves.length ? `${counted(moves.length, "list")} of moves, ${undone ? `${undone} taken back` : "none taken back"}` : "nothing was moved";
 }
 
-export function troubles(picture) {
-  const found = Object.entries(picture.troubles ?? {});
+const MOST_TROUBLES = 20, MOST_FRAGMENTS = 40;
+
+// The most urgent first. `openLog` is called with the name of a log that `hasLog` knows; null where logs cannot be read.
+export function troubles(picture, openLog, hasLog) {
+  const found = picture.trouble_list ?? [], more = found.length - MOST_TROUBLES;
   document.getElementById("troubles").hidden = !found.length;
-  show("troubles", table(["what", "why, and what is done about it"], found.map(([what, how]) => [what, element("span", {}, ...worded(how))])));
+  show("troubles", ...found.slice(0, MOST_TROUBLES).map((each) => trouble(each, picture.at_s, openLog, hasLog)),
+    more > 0 ? element("p", { class: "dim" }, `and ${more} more`) : null);
+}
+
+function trouble(each, at_s, openLog, hasLog) {
+  const known = each.kind === "new" ? each.what : each.kind.endsWith(" lost") ? `${each.kind}: ${each.what}` : `${each.what}: ${each.kind}`;
+  const where = each.site && each.site !== each.what ? ` at ${each.site}` : "", log = openLog && each.site && hasLog(`site ${each.site}`) ? `site ${each.site}` : null;
+  const reading = (event) => openLog(event.target.dataset.log);
+  return element("div", { class: "case" },
+    element("p", {}, element("b", { class: "bad" }, `${known}${where}`), " ",
+      each.since_s == null ? null : element("span", { class: "dim" }, "since ", moment(each.since_s), `, for ${seconds(Math.max(0, Math.round(at_s - each.since_s)))}`)),
+    element("p", {}, ...worded(`${capital(each.why)}.`)),
+    each.affects.length ? element("p", {}, "Affects ", element("b", {}, each.affects.slice(0, 5).join(", ")), each.affects.length > 5 ? ` and ${each.affects.length - 5} more` : "", ".") : null,
+    each.remedy || log ? element("p", {}, each.remedy ? "To do: " : "", ...worded(each.remedy ? `${each.remedy.replace("PROJECT --site", "--site")}. ` : ""),
+      log ? element("button", { class: "link", id: `read ${each.name}`, "data-log": log, onclick: reading }, `Log of ${each.site}`) : null) : null);
+}
+
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+// How far each keeps up: the ones that are nearest to falling behind first.
+export function fragments(picture) {
+  const full = (f) => (f.batch_s == null || !picture.trigger_s ? null : f.batch_s / picture.trigger_s);
+  const rows = (f) => (f.rows_waiting == null && f.rows_behind == null ? null : (f.rows_waiting ?? 0) + (f.rows_behind ?? 0));
+  const order = picture.fragments.toSorted((a, b) => a.runs - b.runs || (full(b) ?? 0) - (full(a) ?? 0) || (rows(b) ?? 0) - (rows(a) ?? 0));
+  const late = new Map(picture.trouble_list?.filter((each) => each.kind !== "site lost").map((each) => [each.what, each.kind]));
+  const waits = (f) => (rows(f) != null ? counted(rows(f), "row") : f.files_waiting == null ? "–" : counted(f.files_waiting, "file"));
+  document.getElementById("fragments").hidden = Boolean(picture.desk) || !order.length;
+  show("fragments", table(["fragment", "at", ["rows/s", "n"], ["batch", "n"], "of the trigger", ["waiting", "n"], ["state", "n"], ["restarts", "n"]],
+    order.slice(0, MOST_FRAGMENTS).map((f) => [
+      element("span", {}, f.name, late.has(f.name) || !f.runs ? element("b", { class: "bad" }, ` ${late.get(f.name) ?? "does not run"}`) : null),
+      f.site, [figure(f.rows_in_per_s), "n"], [seconds(f.batch_s), "n"],
+      full(f) == null ? "" : element("span", { class: "gauge" }, drawn("svg", { width: 60, height: 8, "aria-hidden": "true" }, bar(full(f), 60)), ` ${percent(full(f))}`),
+      [waits(f), "n"], [f.state_bytes ? bytes(f.state_bytes) : "", "n"], [f.restarts ? figure(f.restarts) : "", "n"]])),
+  order.length > MOST_FRAGMENTS ? element("p", { class: "dim" }, `and ${order.length - MOST_FRAGMENTS} more that are further from falling behind`) : null);
+}
+
+export function views(picture) {
+  const all = Object.entries(picture.views ?? {}).toSorted(([, a], [, b]) => b.age_s / Math.max(1, b.refresh_s) - a.age_s / Math.max(1, a.refresh_s));
+  const homes = new Map(picture.fragments.map((each) => [each.name, each.site])), stale = (name) => `stale view: ${name}` in (picture.troubles ?? {});
+  document.getElementById("views").hidden = !all.length;
+  show("views", table(["view", "at", ["age", "n"], ["refreshed every", "n"], ["refresh took", "n"], ["rows", "n"]], all.map(([name, v]) => [
+    name, homes.get(name) ?? "", [seconds(v.age_s), `n ${stale(name) ? "bad" : ""}`], [seconds(v.refresh_s), "n"], [seconds(v.took_s), "n"], [figure(v.rows), "n"]])));
 }
 
 export function queries(picture) {
   document.getElementById("queries").hidden = !picture.queries.length;
   const share = (q) => (q.limit_s == null || q.latency_s == null ? null : q.latency_s / q.limit_s), rates = picture.queries.some((q) => q.rows_per_s != null);
   const nearest = picture.queries.toSorted((a, b) => (share(b) ?? -1) - (share(a) ?? -1));
-  show("queries", table(["query", "at", ["latency", "n"], ["limit", "n"], ["", ""], ...(rates ? [["rows/s", "n"]] : [])], nearest.map((q) => [
+  show("queries", table(["query", "at", ["latency", "n"], ["limit", "n"], "of the limit", ...(rates ? [["rows/s", "n"]] : [])], nearest.map((q) => [
     q.name, q.site, [seconds(q.latency_s), `n ${share(q) == null ? "" : tone(share(q))}`], [q.limit_s == null ? "none" : seconds(q.limit_s), "n"],
     share(q) == null ? "" : drawn("svg", { width: 44, height: 20, role: "img", "aria-label": `${percent(share(q))} of its limit` },
       bar(share(q), 44, { transform: "translate(0 6)" })),
     ...(rates ? [[figure(q.rows_per_s), "n"]] : []),
   ])));
+}
+
+// A list of moves with what it does.
+export function movesShown(list) {
+  const [now, then] = [list.before.headroom, list.moves.at(-1).after.headroom], pause = Math.max(...list.moves.map((m) => m.pause_s ?? 0));
+  const better = then == null || (now != null && then >= now);
+  return [
+    ...list.moves.map((m) => element("p", {}, "Move ", element("b", {}, m.fragment), " from ", element("b", {}, m.from), " to ", element("b", {}, m.to), ".")),
+    element("p", {}, `Headroom ${times(now)} → `, element("b", { class: better ? "ok" : "warn" }, times(then)),
+      `; pause about ${seconds(pause)}, ${bytes(list.moves.reduce((sum, m) => sum + (m.state_bytes ?? 0), 0))} of state.`),
+  ];
 }
 
 // `apply` and `dismiss` are called with the fingerprint of exactly what is shown.
@@ -78,17 +133,14 @@ export function proposal(picture, apply, dismiss, abort) {
     show("proposal", element("p", { class: "dim" }, ["Nothing is proposed", picture.adapting?.why].filter(Boolean).join(": ")));
     return;
   }
-  const [now, then] = [found.before.headroom, found.moves.at(-1).after.headroom];
-  const pause = Math.max(...found.moves.map((m) => m.pause_s ?? 0)), after = found.predicted?.site_loads_cores ?? {};
+  const after = found.predicted?.site_loads_cores ?? {};
   const sites = picture.sites.filter((s) => s.name in after).map((s) => [
     s.name, [percent(s.share), `n ${tone(s.share)}`], "→",
     [percent(after[s.name] / s.capacity_cores), `n ${tone(after[s.name] / s.capacity_cores)}`],
   ]);
   const asking = (what) => (event) => what(event.target.dataset.list);
   show("proposal",
-    ...found.moves.map((m) => element("p", {}, "Move ", element("b", {}, m.fragment), " from ", element("b", {}, m.from), " to ", element("b", {}, m.to), ".")),
-    element("p", {}, `Headroom ${times(now)} → `, element("b", { class: "ok" }, times(then)),
-      `; pause about ${seconds(pause)}, ${bytes(found.moves.reduce((sum, m) => sum + (m.state_bytes ?? 0), 0))} of state.`),
+    ...movesShown(found),
     sites.length ? table(["site", ["now", "n"], "", ["after", "n"]], sites) : null,
     element("p", { class: "dim" }, found.reason ? `Why: ${found.reason}.` : ""),
     element("div", { class: "row" },

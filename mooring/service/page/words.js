@@ -83,7 +83,7 @@ export function table(head, rows) {
 // How full something is, as a bar.
 export const bar = (share, width, more = {}) => drawn("g", more,
   drawn("rect", { width, height: 8, rx: 4, class: "bar" }),
-  drawn("rect", { width: width * Math.min(1, share ?? 0), height: 8, rx: 4, class: `fill ${tone(share)}` }));
+  drawn("rect", { width: width * Math.min(1, Math.max(0, share ?? 0)), height: 8, rx: 4, class: `fill ${tone(share)}` }));
 
 // Replaces what a section shows, unless it would be the same: what has the focus keeps it, and an open list stays open.
 // So what a button does may depend on nothing that is not in its HTML.

@@ -74,6 +74,21 @@ class RequestsMade:
         self._check_site(site)
         return self._begin("return", site, site, asked_by, lambda told: asker.come_back(site, told))
 
+    def stop(self, pipeline: str, asked_by: str) -> dict[str, Any]:
+        """End the run, if it is that pipeline's."""
+        running = str(self._view.status.get("pipeline"))
+        if pipeline != running:
+            raise ChangedError(
+                f"found the pipeline {pipeline[:80]!r}, and {running!r} runs",
+                remedy="give the name of what runs",
+            )
+
+        def end(told: Told) -> dict[str, Any]:
+            ended = self._view.source.stop(asked_by)
+            return {"state": "done", "why": "" if ended else "it had ended already"}
+
+        return self._begin("stop", pipeline, pipeline, asked_by, end)
+
     def all(self) -> list[dict[str, Any]]:
         """The newest first."""
         with self._lock:

@@ -13,7 +13,17 @@ from mooring.service.view.page_sources import page_file
 from mooring.service.view.run_document import RunPicture
 from mooring.spark.engine.snapshot import Snapshot
 
-MODULES = ("words.js", "link.js", "lanes.js", "charts.js", "panels.js", "desk.js", "page.js")
+MODULES = (
+    "words.js",
+    "link.js",
+    "lanes.js",
+    "charts.js",
+    "panels.js",
+    "acts.js",
+    "logs.js",
+    "desk.js",
+    "page.js",
+)
 """Each after those it imports: joined they are one script, so no name may stand in two of them."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,19 @@ class History:
         return found[-MOST_POINTS:] if fine else []
 
 
+def _waiting(fragments: Sequence[Mapping[str, Any]]) -> float | None:
+    """Of all fragments together; None where none is known."""
+    known = [rows for each in fragments if (rows := rows_waiting(each)) is not None]
+    return sum(known) if known else None
+
+
+def rows_waiting(fragment: Mapping[str, Any]) -> float | None:
+    """In channels and topics; None: it reads neither, or they could not be looked at."""
+    parts = [fragment.get("rows_waiting"), fragment.get("rows_behind")]
+    known = [float(rows) for rows in parts if rows is not None]
+    return sum(known) if known else None
+
+
 def _point(picture: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "at_s": picture["at_s"],
@@ -65,5 +78,6 @@ def _point(picture: Mapping[str, Any]) -> dict[str, Any]:
         "headroom": picture["headroom"]["factor"],
         "rates": {each["name"]: each["rate"] for each in picture["streams"]},
         "shares": {each["name"]: each["share"] for each in picture["sites"]},
+        "rows_waiting": _waiting(picture["fragments"]),
         "latencies_s": {each["name"]: each["latency_s"] for each in picture["queries"]},
     }

@@ -88,6 +88,7 @@ class RunPicture:
             "at_s": status["at_s"],
             "since_start_s": status["since_start_s"],
             "look_took_s": status.get("look_took_s"),
+            "trigger_s": status.get("trigger_s"),
             "adapting": {key: adapting.get(key) for key in ("decider", "act", "why", "statistics")},
             "headroom": self._headroom(status),
             "streams": self._streams(status),
@@ -96,12 +97,13 @@ class RunPicture:
             "channels": self._channels(status),
             "queries": self._queries(status),
             "views": status.get("views") or {},
-            "troubles": status.get("troubles") or {},
+            "troubles": (troubles := _troubles(status)),
+            "trouble_list": _listed(status, troubles),
             "left_sites": status.get("left_sites") or {},
             "under_way": status.get("list"),
             "proposal": proposal,
             "update": status.get("update"),
-            "happenings": happenings(records, adapting.get("ledger") or []),
+            "happenings": happenings(records, adapting.get("ledger") or [], status.get("incidents") or []),
         }
 
     def slice(self, status: Mapping[str, Any], first: str, second: str) -> Document:
@@ -209,8 +211,12 @@ class RunPicture:
             "rows_out",
             "state_bytes",
             "files_waiting",
+            "rows_waiting",
+            "rows_behind",
+            "batches",
             "batch_s",
         )
+        restarts = status.get("restarts") or {}
         return [
             {
                 "name": name,
@@ -219,6 +225,7 @@ class RunPicture:
                 "layer": self.layers[name],
                 "pinned": bool(self._model.pinned_site[f] >= 0),
                 **{key: running.get(name, {}).get(key) for key in kept},
+                "restarts": restarts.get(name, 0),
             }
             for f, name in enumerate(self.problem.fragment_names)
         ]
@@ -259,6 +266,32 @@ class RunPicture:
             }
             for query in self.problem.queries
         ]
+
+
+def _troubles(status: Mapping[str, Any]) -> dict[str, str]:
+    """By name; a site that was left on purpose may be down, since nothing runs there."""
+    left, found = status.get("left_sites") or {}, status.get("troubles") or {}
+    return {name: why for name, why in found.items() if name not in {f"site {site}" for site in left}}
+
+
+def _listed(status: Mapping[str, Any], troubles: Mapping[str, str]) -> list[Document]:
+    """Those of the last look that last, and those that began since, of which less is known."""
+    known = {each["name"]: each for each in status.get("trouble_list") or []}
+    new: list[Document] = [
+        {
+            "name": name,
+            "kind": "new",
+            "what": name,
+            "site": None,
+            "since_s": None,
+            "why": why,
+            "affects": [],
+            "remedy": "",
+        }
+        for name, why in troubles.items()
+        if name not in known
+    ]
+    return [*new, *(each for name, each in known.items() if name in troubles)]
 
 
 def sites_of(status: Mapping[str, Any]) -> FragmentSites:

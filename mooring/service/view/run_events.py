@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mooring.controller.journal import Record
+from mooring.controller.records import STARTED_AGAIN
 
 MOST = 60
 _ENDS = {
@@ -16,11 +17,16 @@ _ENDS = {
 }
 
 
-def happenings(records: Sequence[Record], ledger: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
+def happenings(
+    records: Sequence[Record],
+    ledger: Sequence[Mapping[str, Any]],
+    incidents: Sequence[Mapping[str, Any]] = (),
+) -> list[dict[str, object]]:
     """Lists of moves with who asked for them and, where the ledger has them, both figures; starts and stops;
-    sites left and used again.
+    sites left and used again; what was lost and came back.
     """
     found = list(_from(records))
+    found += [_line(float(each["at_s"]), "incident", str(each["what"]), "") for each in incidents]
     for entry in ledger:
         _add_figures(found, entry)
     return sorted(found, key=lambda each: float(str(each["at_s"])), reverse=True)[:MOST]
@@ -42,17 +48,23 @@ def _from(records: Sequence[Record]) -> Iterator[dict[str, object]]:
             lists[record["list"]]["state"] = _ENDS[kind]
         elif kind == "stop":
             yield _line(at_s, "stop", str(record.get("why") or "stopped"), asked_by)
+        elif kind == "placement" and (record.get("sites") or record.get("why") == STARTED_AGAIN):
+            yield _line(at_s, "recovery", f"{STARTED_AGAIN}: {_where(record.get('sites') or {})}", "")
         elif kind == "placement":
             yield _line(at_s, "placement", f"placed: {record.get('why') or 'by hand'}", "")
         elif kind == "relocated":
-            where = ", ".join(f"{name} → {site}" for name, site in record["sites"].items())
-            yield _line(at_s, "recovery", f"{where}: {record.get('why') or 'recovery'}", "")
+            why = record.get("why") or STARTED_AGAIN
+            yield _line(at_s, "recovery", f"{why}: {_where(record['sites'])}", "")
         elif kind == "dismissed":
             what = ", ".join(f"{move[0]} {move[1]} → {move[2]}" for move in record["moves"])
             yield _line(at_s, "dismissed", f"dismissed: {what}", asked_by)
         elif kind in ("left", "returned"):
             done = "is kept empty" if kind == "left" else "is used again"
             yield _line(at_s, "site", f"{record.get('site')} {done}", asked_by)
+
+
+def _where(sites: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} at {site}" for name, site in sites.items()) or "fragments that it did not note"
 
 
 def _line(at_s: float, kind: str, what: str, asked_by: object) -> dict[str, object]:

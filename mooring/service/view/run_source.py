@@ -6,6 +6,7 @@ can be started, ended and started again while the run goes on.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,8 +16,10 @@ from mooring.contracts.clock import Clock
 from mooring.controller.journal import FILE_NAME, Journal, Record
 from mooring.errors import EngineError, MooringError
 from mooring.model.problem.problem import Problem
+from mooring.spark.definitions.pipeline_spec import load_spec, spec_file_of
 from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.run_client import MoveAsker
+from mooring.spark.runs.run_logs import RunLog, find_logs
 from mooring.spark.runs.spark_run import PROBLEM_FILE_NAME
 
 Read = TypeVar("Read")
@@ -56,6 +59,7 @@ class RunSource:
         self.project, self.clock = project, clock
         self._found: FoundRun | None = None
         self._found_s = 0.0
+        self._name = ""
         self._status: _Watched[dict[str, Any] | None] = _Watched(_json, None)
         self._problem: _Watched[Problem | None] = _Watched(Problem.load, None)
         self._records: _Watched[list[Record]] = _Watched(
@@ -86,6 +90,16 @@ class RunSource:
         return self._status.content
 
     @property
+    def pipeline(self) -> str:
+        """Its name, by what runs, or else by its spec; empty where neither can be read."""
+        if self.status is not None:
+            self._name = str(self.status.get("pipeline") or self._name)
+        if not self._name:
+            with contextlib.suppress(MooringError, OSError):
+                self._name = load_spec(spec_file_of(self.project)).name
+        return self._name
+
+    @property
     def problem(self) -> Problem | None:
         """As the run understands it; None where the project has never run."""
         return self._problem.content
@@ -94,6 +108,13 @@ class RunSource:
     def records(self) -> list[Record]:
         """Of the journal, the oldest first."""
         return self._records.content
+
+    def stop(self, asked_by: str) -> bool:
+        """End the run; whether there was anything to end."""
+        return self._found is not None and self._found.stop(asked_by)
+
+    def logs(self) -> list[RunLog]:
+        return [] if self._found is None else find_logs(self._found.files.folder)
 
     def asker(self, asked_by: str) -> MoveAsker:
         """To ask the run for something, on behalf of somebody."""

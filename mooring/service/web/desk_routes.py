@@ -29,11 +29,17 @@ class SideBySide(msgspec.Struct, forbid_unknown_fields=True):
     trial: Trial = msgspec.field(default_factory=Trial)
 
 
+def all_policies() -> dict[str, object]:
+    """Read before any thread asks: they are parsed, and Python 3.11 may fail where two threads parse at
+    once.
+    """
+    return {name: asdict(describe_policy(name)) for name in POLICIES}
+
+
 class DeskRoutes:
     def __init__(self, desk: PlanningDesk) -> None:
         self.desk = desk
-        # Before any thread asks: they are parsed, and Python 3.11 may fail where two threads parse at once.
-        self._policies = {name: asdict(describe_policy(name)) for name in POLICIES}
+        self._policies = all_policies()
 
     def routes(self) -> list[Route]:
         reads = {

@@ -10,6 +10,7 @@ from mooring.service.web.openapi_schemas import (
     ASKED,
     ERROR,
     HEADROOM,
+    LOG,
     MOMENT,
     MOVES,
     PICTURE,
@@ -83,6 +84,7 @@ _EVERYWHERE: Schema = {
     "/healthz": _plain("the service is up", "application/json", _UP),
     "/api/v1/openapi.json": _plain("this document", "application/json", ANY),
 }
+_POLICIES = _get("the policies and their parameters", an_object({"policies": a_map(ANY)}))
 _NEWEST = {"type": "integer", "minimum": 1, "maximum": 600}
 _RUN_PATHS: Schema = {
     **_EVERYWHERE,
@@ -133,6 +135,18 @@ _RUN_PATHS: Schema = {
         an_object({"version": VERSION, "records": a_list(ANY)}),
         _query("newest", {"type": "integer", "minimum": 1, "maximum": 1000}, "number of records"),
     ),
+    "/api/v1/policies": _POLICIES,
+    "/api/v1/logs": _get(
+        "the log files of the run on this machine; needs the token always",
+        an_object({"version": VERSION, "logs": a_list(LOG)}),
+    ),
+    "/api/v1/logs/{log}": _get(
+        "the last lines of a log; needs the token always",
+        an_object({"version": VERSION, **LOG["properties"], "lines": a_list(TEXT)}),
+        _inside("log"),
+        _query("newest", {"type": "integer", "minimum": 1, "maximum": 2000}, "number of lines"),
+        errors=(404,),
+    ),
     "/api/v1/plan": _post(
         "a dry run of a policy at the measured rates, with the moves to its plan",
         PLANNING,
@@ -146,6 +160,13 @@ _RUN_PATHS: Schema = {
         ),
         **_post("carry out exactly the list with this fingerprint", closed({"id": TEXT}), ASKED),
     },
+    "/api/v1/moves/preview": _post(
+        "the moves that put fragments at the given sites, and what they do",
+        closed({"sites": a_map(TEXT)}),
+        MOVES,
+        code=200,
+    ),
+    "/api/v1/stop": _post("end the run of the pipeline with this name", closed({"pipeline": TEXT}), ASKED),
     "/api/v1/proposal/dismiss": _post(
         "do not propose exactly these moves again for an hour", closed({"id": TEXT}), ASKED
     ),
@@ -161,7 +182,7 @@ _DESK_PATHS: Schema = {
     "/api/v1/problem": _get("the problem", ANY),
     "/api/v1/example": _get("the example problem, which requests with `example` use", ANY),
     "/api/v1/picture": _get("all that the page draws, as `rod` places it", PICTURE, errors=(409,)),
-    "/api/v1/policies": _get("the policies and their parameters", an_object({"policies": a_map(ANY)})),
+    "/api/v1/policies": _POLICIES,
     "/api/v1/desk/plan": _post(
         "place the problem by any policy, at given rates and pins",
         TRIAL,

@@ -34,19 +34,13 @@ def _numbers(*names: str) -> dict[str, Schema]:
 
 ERROR = an_object({"error": an_object({"kind": TEXT, "message": TEXT, "remedy": TEXT_OR_NONE})})
 _MOVE = an_object(
-    {
-        "fragment": TEXT,
-        "from": TEXT,
-        "to": TEXT,
-        "after": ANY,
-        **_numbers("state_bytes", "pause_s", "pause_low_s", "pause_high_s"),
-    }
+    {"fragment": TEXT, "from": TEXT, "to": TEXT, "state_bytes": NUMBER, "pause_s": NUMBER, "after": ANY}
 )
 MOVES = an_object({"id": TEXT, "from": a_map(TEXT), "to": a_map(TEXT), "before": ANY, "moves": a_list(_MOVE)})
 ASKED = an_object(
     {
         "request": TEXT,
-        "kind": {"type": "string", "enum": ["apply", "dismiss", "abort", "leave", "return"]},
+        "kind": {"type": "string", "enum": ["apply", "dismiss", "abort", "leave", "return", "stop"]},
         "what": TEXT,
         "words": TEXT,
         "at_s": {"type": "number"},
@@ -99,7 +93,8 @@ _FRAGMENT = an_object(
         "layer": {"type": "integer", "minimum": 0},
         "pinned": {"type": "boolean"},
         **_numbers("rows_in_per_s", "rows_out_per_s", "rows_in", "rows_out", "state_bytes"),
-        **_numbers("files_waiting", "batch_s"),
+        **_numbers("files_waiting", "rows_waiting", "rows_behind", "batches", "batch_s"),
+        "restarts": {"type": "integer", "minimum": 0},
     }
 )
 _CHANNEL = an_object(
@@ -107,6 +102,14 @@ _CHANNEL = an_object(
 )
 _QUERY = an_object(
     {"name": TEXT, "site": TEXT_OR_NONE, **_numbers("limit_s", "latency_s", "rows", "rows_per_s")},
+)
+_TROUBLE = an_object(
+    {
+        **dict.fromkeys(("name", "kind", "what", "why", "remedy"), TEXT),
+        "site": TEXT_OR_NONE,
+        "since_s": NUMBER,
+        "affects": a_list(TEXT),
+    }
 )
 _HAPPENING = an_object(
     {"at_s": {"type": "number"}, "kind": TEXT, "what": TEXT, "asked_by": TEXT, "state": TEXT},
@@ -121,7 +124,7 @@ PICTURE = an_object(
     waiting=TEXT,
     pipeline=TEXT,
     policy=TEXT_OR_NONE,
-    **_numbers("at_s", "since_start_s", "look_took_s"),
+    **_numbers("at_s", "since_start_s", "look_took_s", "trigger_s"),
     headroom=HEADROOM,
     streams=a_list(an_object({"name": TEXT, "site": TEXT_OR_NONE, "rate": NUMBER, "stated": NUMBER})),
     sites=a_list(_SITE),
@@ -129,6 +132,8 @@ PICTURE = an_object(
     channels=a_list(_CHANNEL),
     queries=a_list(_QUERY),
     troubles=a_map(TEXT),
+    trouble_list=a_list(_TROUBLE),
+    views=a_map(ANY),
     proposal={"anyOf": [{"type": "null"}, MOVES]},
     under_way={"type": ["object", "null"]},
     happenings=a_list(_HAPPENING),
@@ -141,6 +146,17 @@ MOMENT = an_object(
         "rates": a_map(NUMBER),
         "shares": a_map(NUMBER),
         "latencies_s": a_map(NUMBER),
+    },
+    rows_waiting=NUMBER,
+)
+LOG = an_object(
+    {
+        "name": TEXT,
+        "kind": {"type": "string", "enum": ["run", "standby", "site", "agent"]},
+        "site": TEXT_OR_NONE,
+        "path": TEXT,
+        "bytes": {"type": "integer"},
+        "changed_s": {"type": "number"},
     }
 )
 TRIAL = closed(

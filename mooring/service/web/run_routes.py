@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from mooring.algorithms.catalogue import make_policy
 from mooring.errors import InputError
-from mooring.model.placement.placement import Placement
+from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.write import problem_to_data
 from mooring.planning import plan
 from mooring.service.view.change_requests import RequestsMade
@@ -19,9 +19,11 @@ from mooring.service.view.errors import BusyError, NotYetError
 from mooring.service.view.run_document import sites_of
 from mooring.service.view.run_view import RunView
 from mooring.service.web.answers import answering, given, whole_number
+from mooring.service.web.desk_routes import all_policies
 from mooring.spark.runs.mailbox import this_asker
 
 MOST_RECORDS = 1000
+MOST_LINES = 2000
 
 
 class Chosen(msgspec.Struct, forbid_unknown_fields=True):
@@ -32,6 +34,18 @@ class Chosen(msgspec.Struct, forbid_unknown_fields=True):
 
 class Leaving(msgspec.Struct, forbid_unknown_fields=True):
     force: bool = False
+
+
+class Stopping(msgspec.Struct, forbid_unknown_fields=True):
+    """The pipeline that is meant, so that nothing else is stopped."""
+
+    pipeline: str
+
+
+class WantedSites(msgspec.Struct, forbid_unknown_fields=True):
+    """Fragment -> the site where it is wanted."""
+
+    sites: dict[str, str]
 
 
 class Nothing(msgspec.Struct, forbid_unknown_fields=True):
@@ -48,6 +62,7 @@ class RunRoutes:
     def __init__(self, view: RunView) -> None:
         self.view = view
         self.made = RequestsMade(view)
+        self._policies = all_policies()
         self._planning = threading.Lock()
 
     def routes(self) -> list[Route]:
@@ -63,14 +78,19 @@ class RunRoutes:
             "moves": self.moves,
             "moves/{request}": self.move,
             "journal": self.journal,
+            "policies": self.policies,
+            "logs": self.logs,
+            "logs/{log}": self.log,
         }
         changes = {
             "plan": (self.plan, 200),
             "moves": (self.apply, 202),
+            "moves/preview": (self.preview, 200),
             "proposal/dismiss": (self.dismiss, 202),
             "moves/abort": (self.abort, 202),
             "sites/{site}/leave": (self.leave, 202),
             "sites/{site}/return": (self.come_back, 202),
+            "stop": (self.stop, 202),
         }
         return [
             *(
@@ -120,7 +140,31 @@ class RunRoutes:
         newest = whole_number(request, "newest", 100, 1, MOST_RECORDS)
         return {"version": 1, "records": self.view.source.records[-newest:]}
 
+    def policies(self, request: Request) -> object:
+        return {"version": 1, "policies": self._policies}
+
+    def logs(self, request: Request) -> object:
+        return {"version": 1, "logs": [log.as_json() for log in self.view.source.logs()]}
+
+    def log(self, request: Request) -> object:
+        newest, name = whole_number(request, "newest", 200, 1, MOST_LINES), request.path_params["log"]
+        for log in self.view.source.logs():
+            if log.name == name:
+                return {"version": 1, **log.as_json(), "lines": log.tail(newest)}
+        raise NotYetError(f"found no log {name[:80]!r}", remedy="/api/v1/logs lists those that there are")
+
     # Asking for changes
+
+    def preview(self, request: Request) -> object:
+        """The moves that put fragments where they are wanted, which can be asked for by their `id`."""
+        wanted, start = given(request, WantedSites).sites, self._current()
+        for name in wanted:
+            if name not in start:
+                raise InputError(f"found no fragment {name[:80]!r}", field="sites")
+        goal = Placement.from_fragments(self.view.problem, FragmentSites({**start, **wanted}))
+        moves = self.view.source.asker("").to(goal, start)
+        self.made.plan(moves)
+        return {"version": 1, **moves.as_json()}
 
     def plan(self, request: Request) -> object:
         """A dry run: where a policy would have everything at the measured rates, and the moves that lead
@@ -160,6 +204,9 @@ class RunRoutes:
     def come_back(self, request: Request) -> object:
         given(request, Nothing)
         return {"version": 1, **self.made.come_back(request.path_params["site"], _asker(request))}
+
+    def stop(self, request: Request) -> object:
+        return {"version": 1, **self.made.stop(given(request, Stopping).pipeline, _asker(request))}
 
     def _current(self) -> Any:
         where = sites_of(self.view.status)

@@ -93,7 +93,7 @@ def test_a_run_that_has_not_measured_enough_says_so_instead_of_a_headroom() -> N
 def test_who_goes_on_elsewhere_while_moves_are_made_is_told() -> None:
     records = [{"kind": "relocated", "at_s": 2.0, "list": "1", "sites": {"left": "b"}, "why": "a was lost"}]
     (line,) = RunPicture(DIAMOND).document(status(), records)["happenings"]
-    assert (line["kind"], line["what"]) == ("recovery", "left → b: a was lost")
+    assert (line["kind"], line["what"]) == ("recovery", "a was lost: left at b")
 
 
 def test_what_was_not_measured_is_missing_and_not_zero() -> None:

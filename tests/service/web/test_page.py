@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,6 +82,46 @@ def test_a_proposal_is_applied_by_keyboard_and_held_against_what_came(page: Page
         expect(page.locator("#course .moved")).to_have_count(1)
         expect(page.locator("#course .promise")).to_have_count(2)
         expect(page.locator("[data-into=busy]")).to_contain_text("1 kB/s")
+
+
+def test_a_lost_site_is_the_first_thing_said_and_sites_are_left_and_fragments_moved(
+    page: Page, tmp_path: Path
+) -> None:
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        (project.files.folder / "run.log").write_text("it began\n")
+        opened(page, served)
+        project.engine.lose_site("porto", "its processes are gone")
+        case = page.locator("#troubles .case", has_text="site lost: porto")
+        expect(case).to_contain_text("its processes are gone")
+        expect(case).to_contain_text("Affects served")
+        expect(case).to_contain_text("mooring logs --site porto")
+        assert page.locator("main > section:visible").first.get_attribute("id") == "troubles"
+        expect(page.locator("#fragments tbody tr").first).to_contain_text("served")
+        project.engine.give_back("porto")
+        expect(page.locator("#troubles")).to_be_hidden()
+        expect(page.locator("#happenings")).to_contain_text("the site porto is lost")
+        expect(page.locator("#happenings")).to_contain_text("the site porto is back")
+        expect(page.locator("#happenings")).to_contain_text("started again after a fault: served at porto")
+        page.get_by_label("fragment to move").select_option("pairs")
+        page.get_by_label("site to move it to").select_option("porto")
+        page.get_by_role("button", name="Show the effect").click()
+        expect(page.locator("#acts")).to_contain_text("Move pairs from oslo to porto.")
+        page.get_by_role("button", name="Make this move").click()
+        expect(page.locator("[data-fragment=pairs]")).to_have_attribute("data-site", "porto")
+        page.get_by_role("button", name="Show the plan").click()
+        expect(page.locator("#acts")).to_contain_text(re.compile("Headroom|Nothing would move"))
+        page.get_by_role("button", name="Cancel").click()
+        page.get_by_label("site to leave or to return").select_option("porto")
+        page.get_by_role("button", name="Leave it").click()
+        page.get_by_role("checkbox").check()
+        page.get_by_role("button", name="Leave porto").click()
+        expect(page.locator("#lanes")).to_contain_text("kept empty")
+        page.get_by_role("button", name="Return it").click()
+        expect(page.locator("#happenings")).to_contain_text("porto is used again")
+        page.get_by_role("button", name="run", exact=True).click()
+        expect(page.locator("#logs pre")).to_have_text("it began")
+        for chart in ("latencies", "rates", "backlog"):
+            expect(page.locator(f"#{chart} svg")).to_be_visible()
 
 
 def newer(page: Page) -> None:
@@ -211,14 +252,23 @@ def test_sliders_and_pins_plan_anew(page: Page) -> None:
         expect(page.get_by_label("rate of packets")).to_have_value("100")
 
 
+BEYOND = """() => [...document.querySelectorAll("main *")].filter((each) => {
+  const { width, right } = each.getBoundingClientRect();
+  return width && right > innerWidth + 1 && !each.closest(".scroll");
+}).map((each) => each.outerHTML.slice(0, 80))"""
+"""What lies beyond the right edge, other than what can be scrolled to."""
+
+
 def test_nothing_runs_over_the_edge(browser: Browser, tmp_path: Path) -> None:
     with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
-        for scheme, width in (("light", 1400), ("dark", 1400), ("light", 420)):
+        for scheme, width in (("light", 1400), ("dark", 1400), ("light", 390)):
             page = browser.new_page(color_scheme=scheme, viewport={"width": width, "height": 900})  # type: ignore[arg-type]
             page.set_default_timeout(PATIENCE_MS)
             opened(page, served)
             page.wait_for_selector("#proposal button")
+            page.wait_for_selector("#chosen-policy")
             assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+            assert page.evaluate(BEYOND) == []
             page.close()
 
 

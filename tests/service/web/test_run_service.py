@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 
 from mooring.controller.journal import Journal
 from mooring.model.placement.placement import FragmentSites
-from tests.service.served import TOKEN, Served, serving_run
+from tests.service.served import PATIENCE_S, TOKEN, Served, serving_run
 from tests.service.simulated_project import ALL_AT_OSLO, SimulatedProject
 
 
@@ -51,7 +53,18 @@ def test_the_slice_is_that_of_the_load_model(served: Served) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["status", "history", "headroom", "problem", "placement", "proposal", "moves", "journal", "openapi.json"],
+    [
+        "status",
+        "history",
+        "headroom",
+        "problem",
+        "placement",
+        "proposal",
+        "moves",
+        "journal",
+        "policies",
+        "openapi.json",
+    ],
 )
 def test_every_document_is_there(served: Served, path: str) -> None:
     status, headers, document = served.ask("GET", f"/api/v1/{path}")
@@ -64,10 +77,10 @@ def test_metrics_are_given_to_prometheus(served: Served) -> None:
     status, headers, text = served.ask("GET", "/metrics")
     assert status == 200
     assert headers["content-type"].startswith("text/plain")
-    assert 'mooring_site_capacity_cores{site="oslo"} 1.0' in text
-    assert "mooring_up 1.0" in text
-    assert 'mooring_decider_info{decider="headroom"} 1.0' in text
-    assert 'mooring_fragment_rows_read_total{fragment="busy"}' in text
+    assert 'mooring_site_capacity_cores{pipeline="network_monitoring",site="oslo"} 1.0' in text
+    assert 'mooring_up{pipeline="network_monitoring"} 1.0' in text
+    assert 'mooring_decider_info{decider="headroom",pipeline="network_monitoring"} 1.0' in text
+    assert 'mooring_fragment_rows_read_total{fragment="busy",pipeline=' in text
 
 
 @pytest.mark.parametrize(
@@ -215,3 +228,55 @@ def test_before_anything_ran_the_service_waits(tmp_path: Path) -> None:
         assert service.ask("GET", "/api/v1/headroom")[0] == 404
         assert service.ask("GET", "/readyz")[0] == 503
         assert service.ask("POST", "/api/v1/moves", {"id": "x"}, token=TOKEN)[0] == 409
+
+
+def test_logs_need_the_token_even_on_loopback(project: SimulatedProject, served: Served) -> None:
+    (project.files.folder / "run.log").write_text("one\ntwo\npage: http://127.0.0.1:1/#token=secret\n")
+    assert served.ask("GET", "/api/v1/logs")[0] == served.ask("GET", "/api/v1/logs/run")[0] == 401
+    assert [each["name"] for each in served.ask("GET", "/api/v1/logs", token=TOKEN)[2]["logs"]] == ["run"]
+    _, _, found = served.ask("GET", "/api/v1/logs/run?newest=2", token=TOKEN)
+    assert found["lines"] == ["two", "page: http://127.0.0.1:1/#token=..."]
+    assert served.ask("GET", "/api/v1/logs/site%20rome", token=TOKEN)[0] == 404
+
+
+def test_where_fragments_are_wanted_is_shown_as_moves_before_they_are_asked_for(served: Served) -> None:
+    """`read` is pinned to oslo, and a stop is of one pipeline."""
+    wanted = {"sites": {"pairs": "porto"}}
+    status, _, shown = served.ask("POST", "/api/v1/moves/preview", wanted, token=TOKEN)
+    assert (status, [each["to"] for each in shown["moves"]]) == (200, ["porto"])
+    assert shown["moves"][0]["after"]["headroom"] != shown["before"]["headroom"]
+    for sites, code in (({"read": "porto"}, 409), ({"nobody": "oslo"}, 400), ({"pairs": "rome"}, 400)):
+        assert served.ask("POST", "/api/v1/moves/preview", {"sites": sites}, token=TOKEN)[0] == code
+    assert served.ask("POST", "/api/v1/stop", {"pipeline": "another"}, token=TOKEN)[0] == 409
+
+
+RUNNER = """
+import signal, sys
+from pathlib import Path
+from mooring.spark.runs.run_files import RunFiles
+
+signal.signal(signal.SIGTERM, lambda *given: sys.exit())
+files = RunFiles(Path(sys.argv[1]))
+assert files.hold()
+print("runs", flush=True)
+signal.pause()
+"""
+
+
+def test_a_stop_ends_the_process_that_runs(tmp_path: Path) -> None:
+    """What holds the project's lock is the run."""
+    with SimulatedProject(tmp_path / "demo") as project, serving_run(project.folder) as served:
+        served.until("/api/v1/picture", lambda picture: "headroom" in picture)
+    command = [sys.executable, "-c", RUNNER, str(project.files.folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as runner:
+        try:
+            assert runner.stdout is not None
+            assert runner.stdout.readline() == "runs\n"
+            with serving_run(project.folder) as served:
+                served.until("/api/v1/status", lambda status: status["running"])
+                sent = served.ask("POST", "/api/v1/stop", {"pipeline": "network_monitoring"}, token=TOKEN)
+                assert sent[0] == 202
+                assert runner.wait(PATIENCE_S) == 0
+                served.until(f"/api/v1/moves/{sent[2]['request']}", lambda each: each["state"] == "done")
+        finally:
+            runner.kill()
