@@ -21,6 +21,7 @@ EXPECTED = (
     "report.json",
     "report.html",
     "problem.json",
+    "statistics.json",
     "sessions.json",
     "journal*",
     "requests",
