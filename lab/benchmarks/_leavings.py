@@ -21,7 +21,6 @@ EXPECTED = (
     "report.json",
     "report.html",
     "problem.json",
-    "statistics.json",
     "sessions.json",
     "journal*",
     "requests",

@@ -20,6 +20,7 @@ from mooring.model.deployment.channels import Channel, channels_of
 from mooring.model.deployment.move_stages import Reached
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.latencies import Latencies
+from mooring.model.problem.operator import MovesAs
 
 LOOK_S = 5.0
 """Seconds between two looks at what runs, where nothing else is said. Looking costs sites some CPU."""
@@ -110,6 +111,8 @@ class MoveReport:
     to_site: str
     pause_s: float
     state_bytes: float | None = None  # None: not known
+    moved_as: MovesAs | None = None  # the kind of fragment; None: as its state tells
+    batch_s: float | None = None  # its last micro-batch before; None: not known, or it has none
 
 
 @dataclass(frozen=True)

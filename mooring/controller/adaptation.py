@@ -8,7 +8,7 @@ other list.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -18,6 +18,7 @@ import numpy as np
 from mooring.arrays import Bools
 from mooring.contracts.clock import Clock
 from mooring.contracts.decider import AnsweringDecider, Decider, Observation, Proposal, Sends
+from mooring.contracts.engine import FragmentReport, MoveReport
 from mooring.contracts.picture import Picture
 from mooring.controller.events import (
     Dismissed,
@@ -39,7 +40,7 @@ from mooring.controller.parts import Parts
 from mooring.controller.run_headroom import RunHeadroom, run_headroom
 from mooring.controller.run_state import RunState
 from mooring.controller.state_estimator import SurveyOptions, Surveyor
-from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.move_times import MoveTimes, Pause
 from mooring.model.deployment.moves import Move
 from mooring.model.problem.problem import Problem
 
@@ -98,12 +99,15 @@ class Adaptation:
         """A list that has to be undone as soon as nothing is in the way."""
         self._ordered: _Ordered | None = None
         """What the desk has not answered yet."""
+        self._fragments: Mapping[str, FragmentReport] = {}
+        """As last measured."""
         self.headroom = RunHeadroom()
         """As of the last look."""
         self.model: KnownModel | None = None
         """What it was worked out with."""
 
     def consider(self, observation: Observation) -> Generator[Event, None, Considered]:
+        self._fragments = {**self._fragments, **observation.measured.fragments}
         measured = self.parts.do("advice", "keeping the ledger", lambda: self.ledger.take(observation))
         if measured is not None:
             yield from self._measured(measured)
@@ -135,7 +139,7 @@ class Adaptation:
             return Considered(replace(proposal, moves=()), (), dismissed), False
         if proposal.moves:
             self._proposed.append((proposal, picture))
-        times = MoveTimes().fitted(self.journal.past_moves()) if proposal.moves else MoveTimes()
+        times = self._times() if proposal.moves else MoveTimes()
         verdict = self.guards.judge(proposal, picture, observation.at_s, times, busy)
         if verdict.accepted is None:
             return Considered(proposal, (), verdict.why), verdict.wait
@@ -193,7 +197,19 @@ class Adaptation:
             return None
         return f"the proposed moves are dismissed for {(found[0] - at_s) / 60:.0f} min more ({found[1]})"
 
-    def on(self, event: Event) -> None:
+    def _times(self) -> MoveTimes:
+        """How long moves take, by the moves that were made and by the batches and state of now."""
+        seen = self._fragments.items()
+        batch_s = {name: each.batch_s for name, each in seen if each.batch_s is not None}
+        state_bytes = {name: each.state_bytes for name, each in seen if each.state_bytes is not None}
+        return MoveTimes(batch_s=batch_s, state_bytes=state_bytes).fitted(self.journal.past_moves())
+
+    def _pauses(self, moves: Sequence[Move]) -> dict[str, Pause]:
+        problem, times = self.state.problem, self._times()
+        row = {name: f for f, name in enumerate(problem.fragment_names)}
+        return {move.fragment: times.of_fragment(problem, row[move.fragment]) for move in moves}
+
+    def on(self, event: Event) -> Iterable[Event] | None:
         at_s = self.clock.now_s()
         match event:
             case MovesBegun(order=order):
@@ -202,13 +218,14 @@ class Adaptation:
                 if self._ordered is not None and order is self._ordered.order:
                     self._ordered.refusal = why
             case MovesEnded(ending="done", reports=reports):
-                self._moved([report.fragment for report in reports], at_s)
+                return self._moved(reports, at_s)
             case Dismissed(moves=moves, asked_by=asked_by):
                 self._dismiss(moves, asked_by, at_s)
             case FragmentsStarted():
                 self._recovered(at_s)
             case ProblemChanged():
                 self._adopt(self.state.problem)
+        return None
 
     def _adopt(self, problem: Problem) -> None:
         """Further sites, or another network; what was learnt of rates and costs stays."""
@@ -223,12 +240,17 @@ class Adaptation:
             self._ordered.promise()
         elif order.answer_to:
             self._asked_for(order.moves, order.asked_by, at_s)
+        predicted = self.parts.do("advice", "predicting pauses", lambda: self._pauses(order.moves))
+        self.ledger.begins(predicted or {})
 
-    def _moved(self, fragments: Sequence[str], at_s: float) -> None:
-        """A list of moves was carried out, whoever asked for it."""
+    def _moved(self, reports: Sequence[MoveReport], at_s: float) -> list[Event]:
+        """A list of moves was carried out, whoever asked for it. A pause that was not predicted is said."""
+        fragments = [report.fragment for report in reports]
         self._proposed.clear()
         self.guards.moved(fragments, at_s)
+        paused = self.ledger.paused(reports)
         self.ledger.done(fragments, at_s)
+        return [Incident(each.words()) for each in paused if not each.held]
 
     def _recovered(self, at_s: float) -> None:
         """Recovery has started something somewhere."""
@@ -270,6 +292,7 @@ class Adaptation:
             "estimated_capacity_cores": dict(self.surveyor.estimated),
             "control": self._control(),
             "ledger": [entry.as_json() for entry in list(self.ledger.entries)[-_SHOWN:]],
+            "pauses": [each.as_json() for each in list(self.ledger.pauses)[-_SHOWN:]],
         }
 
     def _control(self) -> dict[str, object] | None:

@@ -22,6 +22,7 @@ from typing import Any, Literal
 from mooring.disk import DISK, Disk, is_folder, read_if_there
 from mooring.errors import EngineError
 from mooring.model.deployment.move import Move, apply_moves, moves_fingerprint
+from mooring.model.deployment.move_times import PastMove
 from mooring.model.placement.placement import FragmentSites
 
 Record = dict[str, Any]
@@ -33,7 +34,7 @@ MOST_LISTS = 100
 MOST_OTHERS = 100
 """Records of other kinds (who stopped a run) that it keeps."""
 MOST_PAST_MOVES = 20
-"""Moves whose pauses are kept, to predict the next ones from."""
+"""Moves of each kind of fragment whose pauses are kept, to predict the next ones from."""
 _TAIL_BYTES = 4096
 
 
@@ -215,10 +216,10 @@ class Journal:
         """The site is used again."""
         self.append("returned", site=site, asked_by=asked_by)
 
-    def past_moves(self, newest: int = MOST_PAST_MOVES) -> list[tuple[float, float]]:
-        """Pause in seconds and bytes of state of the newest moves that were done."""
-        done = [r for r in self.records() if r["kind"] == "step" and r["stage"] == "done"]
-        return [(float(r["pause_s"]), float(r.get("state_bytes") or 0.0)) for r in done[-newest:]]
+    def past_moves(self) -> list[PastMove]:
+        """The newest moves of each kind that were done, by this run or earlier ones."""
+        records = self.records()
+        return [_past_move(records[i]) for i in _newest_done(records)]
 
     def note_placement(
         self, placement: FragmentSites, why: str, changed: Mapping[str, str] | None = None
@@ -289,6 +290,24 @@ def _take_in(lists: dict[str, Applied], record: Record) -> None:
     lists[known.id] = known
 
 
+def _past_move(done: Record) -> PastMove:
+    return PastMove(
+        float(done["pause_s"]),
+        float(done.get("state_bytes") or 0.0),
+        done.get("moved_as"),
+        float(done.get("batch_s") or 0.0),
+    )
+
+
+def _newest_done(records: Sequence[Record]) -> list[int]:
+    """Where the newest steps stand that were done, of each kind of fragment."""
+    found: dict[str, list[int]] = {}
+    for i, record in enumerate(records):
+        if record["kind"] == "step" and record["stage"] == "done":
+            found.setdefault(_past_move(record).moved_as, []).append(i)
+    return sorted(i for own in found.values() for i in own[-MOST_PAST_MOVES:])
+
+
 def _still_left(records: Sequence[Record]) -> dict[int, Record]:
     """Of the sites that were left and not returned to: the newest record of each, by where it stands."""
     newest: dict[str, int] = {}
@@ -317,7 +336,7 @@ def essential(records: Sequence[Record]) -> list[Record]:
     kept = {
         *at["placement"][-1:],
         *newest,
-        *at["done step"][-MOST_PAST_MOVES:],
+        *_newest_done(records),
         *(i for i in at["done step"] if records[i]["list"] == last),
         *at["other"][-MOST_OTHERS:],
         *_still_left(records),

@@ -17,7 +17,10 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from mooring.contracts.decider import Observation, Proposal, finite
+from mooring.contracts.engine import MoveReport
+from mooring.model.deployment.move_times import PastMove, Pause
 from mooring.model.deployment.moves import Move
+from mooring.model.problem.operator import MovesAs
 from mooring.model.problem.problem import Problem
 
 BEFORE = 3
@@ -68,6 +71,37 @@ class Sighting:
         return {"site_loads_cores": dict(self.loads_cores), "busiest": self.peak, "late_queries": self.late}
 
 
+@dataclass(frozen=True)
+class KeptPause:
+    """What was predicted of a pause, beside what came."""
+
+    fragment: str
+    moved_as: MovesAs
+    predicted: Pause
+    measured_s: float
+
+    @property
+    def held(self) -> bool:
+        return self.predicted.holds(self.measured_s)
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "fragment": self.fragment,
+            "moved_as": self.moved_as,
+            "low_s": self.predicted.low_s,
+            "likely_s": self.predicted.likely_s,
+            "high_s": self.predicted.high_s,
+            "measured_s": self.measured_s,
+            "held": self.held,
+        }
+
+    def words(self) -> str:
+        return (
+            f"the pause of {self.fragment} ({self.moved_as}) was {self.measured_s:.2g} s, predicted "
+            f"{self.predicted.words()}; later predictions for this kind count it"
+        )
+
+
 @dataclass
 class LedgerEntry:
     """One list of moves."""
@@ -83,6 +117,7 @@ class LedgerEntry:
     after: Sighting | None = None
     verdict: str = "not measured yet"
     worse: bool = False
+    pauses: tuple[KeptPause, ...] = ()
     _seen: list[Sighting] = field(default_factory=list)
     _judged_by: list[Sighting] = field(default_factory=list)
 
@@ -100,6 +135,7 @@ class LedgerEntry:
             "before": self.before.as_json(),
             "after": None if self.after is None else self.after.as_json(),
             "verdict": self.verdict,
+            "pauses": [each.as_json() for each in self.pauses],
         }
 
     def expected(self) -> dict[str, float]:
@@ -129,6 +165,10 @@ class Ledger:
     def __init__(self, problem: Problem) -> None:
         self.entries: deque[LedgerEntry] = deque(maxlen=MOST_KEPT)
         self.problem = problem
+        self.pauses: deque[KeptPause] = deque(maxlen=MOST_KEPT)
+        """Of all moves, whoever asked for them."""
+        self._predicted: Mapping[str, Pause] = {}
+        """Of the list under way, by fragment."""
         self._recent: deque[Sighting] = deque(maxlen=BEFORE)
         self._open: LedgerEntry | None = None
 
@@ -154,6 +194,27 @@ class Ledger:
         self._leave("another list followed before it was measured")
         self._open = LedgerEntry(at_s, decider, moves, proposal, _middle(list(self._recent)), loads_at)
         self.entries.append(self._open)
+
+    def begins(self, predicted: Mapping[str, Pause]) -> None:
+        """A list begins, with these pauses of its fragments."""
+        self._predicted = predicted
+
+    def paused(self, reports: Sequence[MoveReport]) -> list[KeptPause]:
+        """A list was carried out: its pauses beside what was predicted of them."""
+        found = [
+            KeptPause(
+                *(report.fragment, PastMove(0.0, report.state_bytes or 0.0, report.moved_as).moved_as),
+                *(self._predicted[report.fragment], report.pause_s),
+            )
+            for report in reports
+            if report.fragment in self._predicted
+        ]
+        self._predicted = {}
+        self.pauses.extend(found)
+        moved = [report.fragment for report in reports]
+        if self._open is not None and [move.fragment for move in self._open.moves] == moved:
+            self._open.pauses = tuple(found)
+        return found
 
     def done(self, fragments: Sequence[str], at_s: float) -> None:
         """A list was carried out: ours, or another one."""

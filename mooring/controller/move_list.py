@@ -123,7 +123,13 @@ class MoveListRun:
         report = self.engine.move(move.fragment, move.to_site, reached)
         if self._abandoned:
             raise EngineError("the run is over")
-        figures = {"pause_s": report.pause_s, "state_bytes": report.state_bytes}
+        figures = {
+            "fragment": move.fragment,
+            "pause_s": report.pause_s,
+            "state_bytes": report.state_bytes,
+            "moved_as": report.moved_as,
+            "batch_s": report.batch_s,
+        }
         # It is done, written or not: should the journal have no room, the next step finds out.
         self._noted("step", step=step, stage="done", **figures)
         self._progress(step, move, "done", report)

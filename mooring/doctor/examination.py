@@ -13,7 +13,7 @@ from mooring.doctor.channels import look_at_channels
 from mooring.doctor.checkpoints import look_at_checkpoints
 from mooring.doctor.diagnosis import Diagnosis
 from mooring.doctor.pipeline import look_at_record, look_at_sinks
-from mooring.doctor.run_records import look_at_journal, look_at_owner, look_at_sessions
+from mooring.doctor.run_records import look_at_journal, look_at_learnt, look_at_owner, look_at_sessions
 from mooring.doctor.storage import look_at_root
 from mooring.doctor.stored_parts import StoredParts
 from mooring.doctor.views import look_at_views
@@ -72,7 +72,7 @@ def examine(folder: Path) -> Examination:
         }
         findings += [*look_at_record(parts), *look_at_channels(parts), *look_at_checkpoints(parts)]
         findings += [*look_at_views(parts), *look_at_sinks(parts)]
-        findings += [*look_at_journal(parts), *look_at_sessions(parts, sites)]
+        findings += [*look_at_journal(parts), *look_at_sessions(parts, sites), *look_at_learnt(root)]
     findings += [*_settings(project), *_certificates(project)]
     return Examination(project.folder, root, tuple(findings))
 

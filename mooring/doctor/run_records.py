@@ -12,6 +12,7 @@ from mooring.doctor.stored_parts import StoredParts
 from mooring.errors import EngineError
 from mooring.spark.ownership.owner import look
 from mooring.spark.runs.left_sessions import place_of, read_entries
+from mooring.spark.storage.learnt import COSTS_FILE_NAME, LEARNT, read_learnt
 from mooring.spark.storage.owned_folder import OWNED, newest_owned
 
 
@@ -62,6 +63,17 @@ def look_at_journal(parts: StoredParts) -> Iterator[Diagnosis]:
         yield Diagnosis("journal", last.id, "pending", what, remedy)
     known = "no placement yet" if placement is None else f"the placement of {len(placement)} fragments"
     yield Diagnosis("journal", journal.file.name, "sound", f"{len(records)} records, {known}")
+
+
+def look_at_learnt(root: Path) -> Iterator[Diagnosis]:
+    """What runs have learnt of costs and rates: damage costs a plan its figures, and no row."""
+    learnt = read_learnt(root)
+    name = f"{LEARNT}/{COSTS_FILE_NAME}"
+    for what in learnt.damage:
+        yield Diagnosis("learnt", name, "pending", what, "the next run measures it again")
+    if learnt.lines:
+        flows = {line.flow for line in learnt.lines}
+        yield Diagnosis("learnt", name, "sound", f"costs and rates of {len(flows)} flows")
 
 
 def look_at_sessions(parts: StoredParts, sites: Mapping[str, str | None]) -> Iterator[Diagnosis]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mooring.controller.journal import MOST_LISTS, MOST_OTHERS, Journal
+from mooring.controller.journal import MOST_LISTS, MOST_OTHERS, MOST_PAST_MOVES, Journal
 from mooring.controller.move_list import inverse_of_last, resume
 from mooring.disk import RealDisk
 from mooring.errors import EngineError
+from mooring.model.deployment.move_times import PastMove
 from mooring.model.deployment.moves import Move
 from mooring.model.placement.placement import FragmentSites
 
@@ -88,6 +89,19 @@ def test_a_compacted_journal_says_the_same(tmp_path: Path, long_history: bytes, 
     assert inverse_of_last(short) == inverse_of_last(long)
     assert short.past_moves() == long.past_moves()
     assert short.begin_list(AT_A, [THERE]) == long.begin_list(AT_A, [THERE])  # numbered alike
+
+
+def test_pauses_of_every_kind_last_however_often_another_kind_moves(tmp_path: Path) -> None:
+    journal = journal_in(tmp_path)
+    journal.note_placement(AT_A, "planned")
+    done: dict[str, object] = {"step": 0, "stage": "done", "pause_s": 60.2, "state_bytes": 2e6}
+    unfinished(("step", {**done, "moved_as": "join", "batch_s": 8.0}), ("done", {}))(journal)
+    write_lists(journal, MOST_LISTS + MOST_PAST_MOVES)
+    journal = journal_in(tmp_path, compact_at_bytes=1)
+    journal.append("stop", asked_by="somebody")
+    joins = [move for move in journal.past_moves() if move.kind == "join"]
+    assert joins == [PastMove(60.2, 2e6, "join", 8.0)]
+    assert len(journal.past_moves()) == 1 + MOST_PAST_MOVES
 
 
 def test_a_journal_grows_with_what_it_holds_and_not_with_time(tmp_path: Path, long_history: bytes) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mooring.contracts.decider import Observation, Prediction, Proposal, ProposedMove
-from mooring.contracts.engine import Measurement, QueryReport, SiteReport
+from mooring.contracts.engine import Measurement, MoveReport, QueryReport, SiteReport
 from mooring.controller.ledger import AFTER, SKIPPED, WORKED_OFF, Ledger, LedgerEntry
+from mooring.model.deployment.move_times import Pause
 from mooring.model.deployment.moves import Move
 from mooring.model.placement.placement import FragmentSites
 from mooring.model.problem.problem import Problem
@@ -141,3 +142,20 @@ def test_other_moves_and_recovery_make_before_and_after_incomparable() -> None:
     ledger.promise(PROPOSAL, "headroom", 6.0)
     ledger.disturbed("recovery")
     assert [entry.verdict.split(":")[0] for entry in ledger.entries] == ["no conclusion"] * 2
+
+
+def test_a_pause_is_held_against_the_range_that_was_predicted() -> None:
+    ledger = Ledger(PROBLEM)
+    ledger.promise(PROPOSAL, "headroom", 12.0)
+    ledger.begins({"f": Pause(0.4, 1.0, 4.0)})
+    (late,) = ledger.paused([MoveReport("f", "a", "b", 60.2, 2e6, "join"), MoveReport("g", "a", "b", 1.0)])
+    ledger.done(["f"], 13.0)
+    assert not late.held
+    assert late.words().startswith("the pause of f (join) was 60 s, predicted 0.4 to 4.0 s")
+    assert [each.measured_s for each in ledger.pauses] == [60.2]
+    ledger.promise(PROPOSAL, "headroom", 12.0)
+    ledger.begins({"f": Pause(0.4, 1.0, 4.0)})
+    (timely,) = ledger.paused([MoveReport("f", "a", "b", 1.2)])
+    assert timely.held
+    assert ledger.entries[-1].as_json()["pauses"] == [timely.as_json()]
+    assert not ledger.paused([MoveReport("f", "a", "b", 1.2)])  # nothing is predicted of what did not begin

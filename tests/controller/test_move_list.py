@@ -18,6 +18,7 @@ from mooring.controller.move_list import MoveListRun, inverse_of_last, resume, s
 from mooring.errors import EngineError
 from mooring.model.deployment.channels import Channel
 from mooring.model.deployment.move_stages import STAGES, Reached, ignored
+from mooring.model.deployment.move_times import PastMove
 from mooring.model.deployment.moves import Move, apply_moves
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
@@ -130,7 +131,7 @@ def test_a_list_ends_in_the_new_placement_and_its_inverse_in_the_old_one(tmp_pat
     engine = running_double(Storage(), OLD)
     apply_list(engine, journal, OLD, MOVES, lambda step, move, stage, report: seen.append((step, stage)))
     assert engine.running == NEW == journal.placement()
-    assert journal.past_moves() == [(0.1, 0.0)] * 3
+    assert journal.past_moves() == [PastMove(0.1)] * 3
     assert seen == [(step, stage) for step in range(3) for stage in ("begin", *STAGES, "done")]
     back = inverse_of_last(journal)
     apply_list(engine, journal, NEW, back)

@@ -68,6 +68,8 @@ def test_rates_near_the_edge_lead_to_a_proposal_that_the_desk_carries_out(tmp_pa
     assert later is not None
     assert later.moves == ()
     assert later.now.headroom == pytest.approx(proposal.predicted.headroom, rel=0.05)
+    (pause,) = run.session.adaptation.ledger.pauses  # somebody's list, and still held to what was predicted
+    assert (pause.fragment, pause.moved_as, pause.held) == (move.fragment, "stateless", True)
 
 
 def test_what_was_proposed_some_looks_ago_is_still_held_to_its_promise(tmp_path: Path) -> None:
@@ -120,6 +122,7 @@ def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: 
         "estimated_capacity_cores": {},
         "control": None,
         "ledger": [],
+        "pauses": [],
     }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def load_problem(path: Path, *, measured: bool = False) -> Problem:
-    """`measured`: a project's at the rates and costs of its last run."""
+    """`measured`: a project's at the rates and costs that runs measured, whatever is stated."""
     return load_source(path, measured=measured)[0]
 
 
@@ -35,25 +35,23 @@ def load_source(path: Path, *, measured: bool = False) -> tuple[Problem, Layout 
         raise InputError(
             "found a problem file, expected a project that has run", file=path, field="--measured"
         )
-    from mooring.spark.runs.record.operation_statistics import read_operation
-    from mooring.spark.runs.run_files import RunFiles
+    from mooring.spark.pipeline.pipeline_problem import as_measured
 
-    figures = RunFiles(layout.project.work_folder).read_statistics()
-    if not figures:
+    if not layout.learnt.lines:
         raise InputError(
             "no run of this project has measured anything yet",
             file=path,
             field="--measured",
             remedy="run it for a minute or longer (`mooring run`)",
         )
-    return read_operation(layout, problem, figures), layout
+    return as_measured(layout)
 
 
 def add_measured(parser: Parser) -> None:
     parser.add_argument(
         "--measured",
         action="store_true",
-        help="for a project: use the rates and costs that its last run measured",
+        help="for a project: use the rates and costs that runs measured, even where others are stated",
     )
 
 

@@ -157,7 +157,7 @@ def _table(wanted: MoveList) -> Table:
             escape(move.from_site),
             escape(move.to_site),
             quantity(step.state_bytes, "B") if step.state_bytes else "",
-            f"~{step.pause_s:.1f} s",
+            step.pause.words(),
             *_effect(step.after),
         )
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError, InputError
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_file import MeasuredStatistics
+from mooring.spark.pipeline.statistics_used import CostSource
 from mooring.spark.profile.profile_options import BATCHES, PASSES, ProfileOptions
 from mooring.spark.profile.project_profile import profile_project
 
@@ -60,13 +62,54 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "idle_cores": made.statistics.idle_cores,
             "flows": {name: asdict(own) for name, own in made.statistics.flows.items()},
             "not_measured": made.unmeasured,
+            "before": {name: asdict(was) for name, was in made.before.items()},
         }
     )
     terminal.print(_table(made.statistics))
+    for line in added_lines(made.statistics, made.before):
+        terminal.print(escape(line))
     for name, reason in made.unmeasured.items():
         terminal.print(f"[yellow]not measured:[/yellow] {escape(name)}: {escape(reason)}")
     terminal.print(f"Wrote {escape(str(made.file))}")
     return 0 if made.statistics.flows else EngineError.exit_code
+
+
+def added_lines(statistics: MeasuredStatistics, before: Mapping[str, CostSource]) -> list[str]:
+    """What plans from now on know that they did not know, flow by flow.
+
+    >>> from mooring.spark.pipeline.statistics_file import FlowStatistics
+    >>> measured = MeasuredStatistics({"a": FlowStatistics(cost_us=4.2, batch_cpu_s=0.31)})
+    >>> added_lines(measured, {"a": CostSource("assumed", 20.0, 0.2)})
+    ['a: plans now use 4.2 us per row and 0.31 CPU s per batch, until now the assumed 20 and 0.2']
+    >>> added_lines(measured, {"a": CostSource("stated", 7.0, 0.2)})
+    ['a: plans still use 7 us per row and 0.2 CPU s per batch, as stated; profiled: 4.2 and 0.31']
+    """
+    origins = {
+        "profiled": "those of the last profile,",
+        "learnt": "those learnt by runs,",
+        "assumed": "the assumed",
+    }
+    lines = []
+    for name, own in statistics.flows.items():
+        was, now = before[name], _costs(own.cost_us, own.batch_cpu_s)
+        if was.source == "stated":
+            stated = _costs(was.cost_us, was.batch_cpu_s)
+            lines.append(
+                f"{name}: plans still use {_in_words(stated)}, as stated; profiled: {' and '.join(now)}"
+            )
+            continue
+        until = " and ".join(_costs(was.cost_us, was.batch_cpu_s))
+        lines.append(f"{name}: plans now use {_in_words(now)}, until now {origins[was.source]} {until}")
+    return lines
+
+
+def _costs(cost_us: float | None, batch_cpu_s: float | None) -> list[str]:
+    return [f"{value:.3g}" for value in (cost_us, batch_cpu_s) if value is not None]
+
+
+def _in_words(costs: list[str]) -> str:
+    units = ("us per row", "CPU s per batch")
+    return " and ".join(f"{value} {unit}" for value, unit in zip(costs, units, strict=False))
 
 
 def _table(statistics: MeasuredStatistics) -> Table:

@@ -7,7 +7,7 @@ before those that need it; where an order runs into a site's memory or fixed loa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,7 +16,7 @@ from mooring.errors import InfeasibleError, InputError
 from mooring.model.deployment.move import Move as Move
 from mooring.model.deployment.move import apply_moves as apply_moves
 from mooring.model.deployment.move import moves_fingerprint as moves_fingerprint
-from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.move_times import MoveTimes, Pause
 from mooring.model.evaluation.metrics import evaluate_placement, utilisation
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.batch_time import growth_by_batch_time
@@ -45,7 +45,7 @@ class Effect:
 class PlannedMove:
     move: Move
     state_bytes: float
-    pause_s: float
+    pause: Pause
     """Predicted."""
     after: Effect
 
@@ -79,7 +79,9 @@ class MoveList:
                     "from": step.move.from_site,
                     "to": step.move.to_site,
                     "state_bytes": step.state_bytes,
-                    "pause_s": step.pause_s,
+                    "pause_s": step.pause.likely_s,
+                    "pause_low_s": step.pause.low_s,
+                    "pause_high_s": step.pause.high_s,
                     "after": _effect_json(step.after),
                 }
                 for step in self.steps
@@ -92,8 +94,6 @@ class Figures:
     """What predictions are made from."""
 
     times: MoveTimes = field(default_factory=MoveTimes)
-    state_bytes: Mapping[str, float] = field(default_factory=dict)
-    """Per fragment, as last measured; the problem's own figure where missing."""
     batches: BatchTimes | None = None
     """How long batches take, held against the model; None: not measured."""
     memory: StateMemory | None = None
@@ -140,8 +140,15 @@ def described_moves(
     steps: list[PlannedMove] = []
     for upto, move in enumerate(moves, start=1):
         reached = Placement.from_fragments(problem, apply_moves(old, moves[:upto]))
-        state_bytes, pause_s = _predicted(problem, problem.fragment_names.index(move.fragment), chosen)
-        steps.append(PlannedMove(move, state_bytes, pause_s, _effect(model, reached, chosen)))
+        fragment, times = problem.fragment_names.index(move.fragment), chosen.times
+        steps.append(
+            PlannedMove(
+                move,
+                times.state_of(problem, fragment),
+                times.of_fragment(problem, fragment),
+                _effect(model, reached, chosen),
+            )
+        )
     before = _effect(model, Placement.from_fragments(problem, old), chosen)
     return MoveList(old, apply_moves(old, moves), tuple(steps), before)
 
@@ -226,14 +233,6 @@ def _moved(at: Placement, goal: Placement, fragment: int) -> Placement:
     sites = at.site_of_fragment.copy()
     sites[fragment] = goal.site_of_fragment[fragment]
     return Placement(at.problem, sites)
-
-
-def _predicted(problem: Problem, fragment: int, figures: Figures) -> tuple[float, float]:
-    members = [problem.operators[j] for j in problem.fragments[fragment]]
-    stated = sum(operator.state_bytes for operator in members)
-    state_bytes = figures.state_bytes.get(problem.fragment_names[fragment], stated)
-    stateful = state_bytes > 0 or any(operator.stateful for operator in members)
-    return state_bytes, figures.times.pause_s(stateful=stateful, state_bytes=state_bytes)
 
 
 def _effect(model: LoadModel, placement: Placement, figures: Figures) -> Effect:

@@ -11,6 +11,9 @@ Kind = Literal["map", "filter", "union", "aggregate", "join", "split"]
 KINDS: tuple[Kind, ...] = ("map", "filter", "union", "aggregate", "join", "split")
 
 
+MovesAs = Literal["stateless", "stateful", "join", "view"]
+
+
 class InputStatistics(msgspec.Struct, frozen=True, kw_only=True):
     """What one input costs and yields where it differs from the operator's own figures."""
 
@@ -46,6 +49,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     state_bytes: float = 0.0
     movable: bool = True
     """False: may be placed anywhere at first, but never moved once it runs."""
+    moves_as: MovesAs | None = None
+    """By the pauses of which kind its moves are predicted; None: by whether it remembers tuples."""
     fragment: str | None = None
     """Operators with the same label always run together."""
     fixed_cores: float = 0.0
@@ -67,6 +72,13 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     def stateful(self) -> bool:
         """Whether it remembers tuples, by its kind or by what it states."""
         return self.state_bytes > 0 or self.kind in ("aggregate", "join")
+
+    @property
+    def moved_as(self) -> MovesAs:
+        """The kind of which its move is."""
+        return self.moves_as or (
+            "join" if self.kind == "join" else "stateful" if self.stateful else "stateless"
+        )
 
     def cost_us_of(self, source: str) -> float:
         override = None if self.per_input is None else self.per_input.get(source)

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from mooring.errors import Gathered, InputError
 from mooring.model.problem.changes.change import Changes
 from mooring.model.problem.changes.read_changes import Known, read_changes
 from mooring.model.problem.history import read_history_columns
-from mooring.model.problem.operator import KINDS, InputStatistics, Operator, split_by_key
+from mooring.model.problem.operator import KINDS, InputStatistics, MovesAs, Operator, split_by_key
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.query import Query
 from mooring.model.problem.reading.companion import companion_file
@@ -102,6 +102,7 @@ OPERATOR_FIELDS: dict[str, Check] = {
     "memory_mb": number,
     "state_bytes": number,
     "movable": boolean,
+    "moves_as": one_of(*get_args(MovesAs)),
     "fragment": own_name,
     "fixed_cores": number,
     "reuse": _reuse,

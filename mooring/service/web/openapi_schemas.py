@@ -34,7 +34,13 @@ def _numbers(*names: str) -> dict[str, Schema]:
 
 ERROR = an_object({"error": an_object({"kind": TEXT, "message": TEXT, "remedy": TEXT_OR_NONE})})
 _MOVE = an_object(
-    {"fragment": TEXT, "from": TEXT, "to": TEXT, "state_bytes": NUMBER, "pause_s": NUMBER, "after": ANY}
+    {
+        "fragment": TEXT,
+        "from": TEXT,
+        "to": TEXT,
+        "after": ANY,
+        **_numbers("state_bytes", "pause_s", "pause_low_s", "pause_high_s"),
+    }
 )
 MOVES = an_object({"id": TEXT, "from": a_map(TEXT), "to": a_map(TEXT), "before": ANY, "moves": a_list(_MOVE)})
 ASKED = an_object(

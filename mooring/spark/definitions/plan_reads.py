@@ -28,6 +28,8 @@ _STATEFUL = {
     "AsOfJoin",
 }
 
+_JOINS = {"Join", "AsOfJoin"}
+
 _ADDRESSES = ("path", "kafka.bootstrap.servers")
 """Options that say where a source lies, and nothing of what it delivers."""
 
@@ -48,6 +50,7 @@ class PlanReads:
     """It puts rows in order, which a stream seldom can."""
     relative_paths: tuple[str, ...] = ()
     """Of what it reads outside the pipeline."""
+    joins: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,7 @@ class FoldedReads:
     relative_paths: tuple[str, ...]
     lent: tuple[str, ...]
     """Tables of other pipelines."""
+    joins: bool = False
 
 
 def plan_of(frame: DataFrame) -> Message:
@@ -74,11 +78,12 @@ def plan_of(frame: DataFrame) -> Message:
 
 def reads_of(plan: Message) -> PlanReads:
     tables: dict[TableRead, None] = {}
-    outside = at_rest = stateful = in_order = False
+    outside = at_rest = stateful = in_order = joins = False
     paths: list[str] = []
     for message in messages_in(plan):
         kind = message.DESCRIPTOR.name
         stateful = stateful or kind in _STATEFUL
+        joins = joins or kind in _JOINS
         in_order = in_order or kind == "Sort"
         if kind == "Read":
             read: Any = message
@@ -93,11 +98,12 @@ def reads_of(plan: Message) -> PlanReads:
             query = message.query
             tables.update(dict.fromkeys(tables_read(query)))
             stateful = stateful or sql_definitions.keeps_state(query)
+            joins = joins or sql_definitions.joins(query)
             in_order = in_order or sql_definitions.puts_in_order(query)
     marks = fingerprint_of(plan), fingerprint_of(plan, placed=False)
     paths += relative_in_names(table.name for table in tables)
     relative = tuple(dict.fromkeys(paths))
-    return PlanReads(tuple(tables), outside, at_rest, stateful, *marks, in_order, relative)
+    return PlanReads(tuple(tables), outside, at_rest, stateful, *marks, in_order, relative, joins)
 
 
 def folded(
@@ -110,6 +116,7 @@ def folded(
     """With temporary views replaced by what they read; `lent` are tables of other pipelines."""
     inputs, static, seen = dict[str, None](), dict[str, None](), dict[str, None]()
     outside, unobserved, stateful = reads.outside, reads.outside_at_rest, reads.stateful
+    joins = reads.joins
     marks, unplaced_marks, paths, borrowed = [], [], list(reads.relative_paths), list[str]()
     for table in reads.tables:
         name = local_name(table.name)
@@ -118,7 +125,7 @@ def folded(
             static.update(dict.fromkeys(view.static))
             seen.update(dict.fromkeys([*view.views, name]))
             outside, stateful = outside or view.outside, stateful or view.stateful
-            unobserved = unobserved or view.unobserved
+            unobserved, joins = unobserved or view.unobserved, joins or view.joins
             marks.append(view.fingerprint)
             unplaced_marks.append(view.unplaced_fingerprint)
             paths += view.relative_paths
@@ -134,6 +141,7 @@ def folded(
         _joined(reads.fingerprint, marks),
         _joined(reads.unplaced_fingerprint, unplaced_marks),
         *(tuple(dict.fromkeys(paths)), tuple(dict.fromkeys(borrowed))),
+        joins=joins,
     )
 
 

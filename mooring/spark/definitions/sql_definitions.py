@@ -273,6 +273,13 @@ def keeps_state(query: str) -> bool:
     return tree.find(exp.Group, exp.Join, exp.Distinct, exp.Limit, exp.AggFunc) is not None
 
 
+def joins(query: str) -> bool:
+    try:
+        return sqlglot.parse_one(_plain(query), dialect="spark").find(exp.Join) is not None
+    except SqlglotError:
+        return False
+
+
 def puts_in_order(query: str) -> bool:
     try:
         return sqlglot.parse_one(_plain(query), dialect="spark").find(exp.Order) is not None

@@ -55,6 +55,7 @@ class Mover:
                 START_PATIENCE_S,
             )
             prepared = run.prepare(name, to_site)
+            kind, batch_s = run.layout.moves_as(name), run.progress.batch_s(name)
             try:
                 stages.reach("prepared")
                 stopped_s = self._halted(old)
@@ -73,7 +74,11 @@ class Mover:
                 state_bytes = run.progress.state_bytes(name) if stateful else 0.0
             except Exception:
                 state_bytes = None
-            return MoveReport(name, old.site, to_site, pause_s, state_bytes)
+            return MoveReport(
+                *(name, old.site, to_site, pause_s, state_bytes),
+                moved_as=kind,
+                batch_s=None if kind == "view" else batch_s,
+            )
 
     def _started(self, prepared: PreparedFragment, stages: Stages) -> RunningFragment:
         """The fragment at the target, past its first batch."""

@@ -79,6 +79,15 @@ class Progress:
         meter = self._meters.get(fragment)
         return 0 if meter is None else meter.count
 
+    def batch_s(self, fragment: str) -> float | None:
+        """How long its last batch took; None before the first."""
+        meter = self._meters.get(fragment)
+        return (
+            meter.batches[-1].end_s - meter.batches[-1].begin_s
+            if meter is not None and meter.batches
+            else None
+        )
+
     def state_bytes(self, fragment: str) -> float:
         """As its last batch told; 0 before the first."""
         meter = self._meters.get(fragment)

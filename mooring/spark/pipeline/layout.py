@@ -10,6 +10,7 @@ from pathlib import Path
 from mooring.disk import DISK, Disk, is_folder
 from mooring.errors import EngineError, Gathered, InputError
 from mooring.model.deployment.fragments import CutNode, Fragment, cut
+from mooring.model.problem.operator import MovesAs
 from mooring.model.problem.reading.fields import nearest
 from mooring.spark.definitions.definitions import sources_digest
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
@@ -17,6 +18,7 @@ from mooring.spark.pipeline.project import Project
 from mooring.spark.sites.file_name import file_name
 from mooring.spark.storage.fencing import current_epoch
 from mooring.spark.storage.file_channel import FileChannel
+from mooring.spark.storage.learnt import NOTHING_LEARNT, Learnt, read_learnt
 from mooring.spark.storage.owned_folder import OwnedFolder, unowned
 from mooring.spark.storage.pipeline_record import NOTHING_RECORDED, PipelineRecord, read_record
 from mooring.spark.storage.retention import ALL, READ, Keep, results_reader
@@ -41,6 +43,10 @@ class Layout:
     """That of the run, which owns the storage root; None where the root is nobody else's business."""
     disk: Disk = DISK
     """The owner's."""
+    learnt: Learnt = NOTHING_LEARNT
+    """What earlier runs have learnt, as it was when the pipeline was read: a run goes on with what it was
+    planned with.
+    """
 
     @cached_property
     def root(self) -> Path:
@@ -58,6 +64,15 @@ class Layout:
     def home(self) -> dict[str, str]:
         """Flow -> the fragment it runs in."""
         return {flow: fragment.name for fragment in self.fragments.values() for flow in fragment.operators}
+
+    def moves_as(self, fragment: str) -> MovesAs:
+        """Of which kind a move of the fragment is."""
+        flows = [self.pipeline.flows[name] for name in self.fragments[fragment].operators]
+        return next(
+            kind
+            for kind in ("view", "join", "stateful", "stateless")
+            if kind in {self.pipeline.moves_as(flow) for flow in flows}
+        )
 
     @cached_property
     def channels(self) -> dict[str, FileChannel]:
@@ -291,7 +306,8 @@ def cut_pipeline(project: Project, pipeline: Pipeline, disk: Disk = DISK) -> Lay
     unsaid = pipeline.datasets.keys() - settings.tables.keys() - inside
     fragments = fragments_with(project, pipeline, before, asked_for(project, pipeline) | unsaid)
     digest = sources_digest(project.folder, project.spec)
-    return Layout(project, pipeline, fragments, digest, before, disk=disk)
+    learnt = read_learnt(settings.storage, disk)
+    return Layout(project, pipeline, fragments, digest, before, disk=disk, learnt=learnt)
 
 
 def asked_for(project: Project, pipeline: Pipeline) -> set[str]:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from mooring.errors import Gathered, InputError
+from mooring.model.problem.operator import MovesAs
 from mooring.spark.definitions.definitions import (
     Dataset,
     Definitions,
@@ -73,6 +74,8 @@ class FlowNode:
     """Of what it reads outside the pipeline; where they start is for the run to say."""
     lent: tuple[str, ...] = ()
     """Tables of other pipelines that it reads as they stand."""
+    joins: bool = False
+    """It joins what it reads, and keeps state for it."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,12 @@ class Pipeline:
     def is_view(self, flow: str) -> bool:
         """Whether the flow is the query of a materialized view."""
         return self.datasets[self.flows[flow].dataset].kind == "materialized"
+
+    def moves_as(self, flow: FlowNode) -> MovesAs:
+        """Of which kind a move of the flow is."""
+        if self.is_view(flow.name):
+            return "view"
+        return "join" if flow.joins else "stateful" if flow.stateful else "stateless"
 
     @property
     def static(self) -> set[str]:
@@ -291,6 +300,7 @@ class _Analysis:
             unobserved=reads.unobserved,
             relative_paths=reads.relative_paths,
             lent=reads.lent,
+            joins=reads.joins and kind != "materialized",
         )
         if kind != "sink":
             self._note_schema(flow, schema)

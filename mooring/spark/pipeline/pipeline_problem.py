@@ -13,23 +13,22 @@ from typing import Any
 import msgspec
 
 from mooring.errors import InputError
+from mooring.model.load.measured.measured_problem import measured_problem
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.query import Query
 from mooring.model.problem.schema import Names, assembled, operators_of, read_operator_fields
 from mooring.spark.pipeline.layout import Layout, pin_of
 from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.shuffle_partitions import partitions_of
 from mooring.spark.pipeline.statistics_used import (
-    ASSUMED_BATCH_CPU_S,
     ASSUMED_COST_US,
-    ASSUMED_PARTITION_CPU_S,
-    given_fields,
+    assumed_batch_cpu_s,
     interval_s,
     measured_fields,
+    overruling_fields,
     version_load,
     view_load,
 )
-from mooring.spark.pipeline.streams_used import streams_used
+from mooring.spark.pipeline.streams_used import measured_rates, streams_used
 
 
 def operator_name(flow: FlowNode) -> str:
@@ -48,6 +47,14 @@ def problem_of(layout: Layout) -> Problem:
         raise
 
 
+def as_measured(layout: Layout) -> tuple[Problem, Layout]:
+    """The problem at the rates and costs that runs have learnt, even where others are stated; and the layout
+    that says so.
+    """
+    measured = replace(layout, learnt=replace(layout.learnt, wins=True))
+    return measured_problem(problem_of(measured), measured_rates(measured)), measured
+
+
 def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     """The fields of an operator: what `mooring.yml` says of it wins over what was measured or assumed."""
     pipeline, name = layout.pipeline, operator_name(flow)
@@ -61,11 +68,12 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
         "cost_us": ASSUMED_COST_US,
         "kind": "aggregate" if flow.stateful else "map",
         "fragment": layout.home[flow.name],
+        "moves_as": pipeline.moves_as(flow),
         **measured_fields(layout, flow),
     }
-    fields = read_operator_fields({name: known})[name] | given_fields(layout, flow)
+    fields = read_operator_fields({name: known})[name] | overruling_fields(layout, flow)
     if flow.name in layout.fragments:  # once per fragment
-        fields.setdefault("fixed_cores", _assumed_batch_cpu_s(layout, flow.name) / interval_s(layout, flow))
+        fields.setdefault("fixed_cores", assumed_batch_cpu_s(layout, flow.name) / interval_s(layout, flow))
         fields["fixed_cores"] += version_load(layout, flow.name)
     if pipeline.is_view(flow.name):
         fields |= view_load(layout, flow)
@@ -73,13 +81,6 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     if (pin := pin_of(layout.project, flow, is_sink=is_sink)) is not None:
         fields["site"] = pin
     return fields
-
-
-def _assumed_batch_cpu_s(layout: Layout, fragment: str) -> float:
-    """Of a fragment with state: every partition beyond the first costs each batch a task and files."""
-    if not any(layout.pipeline.flows[name].stateful for name in layout.fragments[fragment].operators):
-        return ASSUMED_BATCH_CPU_S
-    return ASSUMED_BATCH_CPU_S + ASSUMED_PARTITION_CPU_S * (partitions_of(layout, fragment).count - 1)
 
 
 def _queries(layout: Layout) -> tuple[Query, ...]:

@@ -6,7 +6,6 @@ line names the version of its flow that it was measured on, so that an edited fl
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -182,21 +181,3 @@ def _scalar(value: object) -> str:
 def merged(old: MeasuredStatistics, new: MeasuredStatistics) -> MeasuredStatistics:
     """The new figures, and old ones of flows that the new profile did not measure."""
     return replace(new, flows={**old.flows, **new.flows})
-
-
-LAST_FIGURES_FILE_NAME = "statistics.json"
-
-
-def write_last_figures(work_folder: Path, fragments: Mapping[str, object]) -> None:
-    data = {"version": 1, "fragments": dict(fragments)}
-    write_whole(work_folder / LAST_FIGURES_FILE_NAME, json.dumps(data, indent=1))
-
-
-def read_last_figures(work_folder: Path) -> dict[str, Any]:
-    """Figures per fragment of the last run that measured any; empty if none did."""
-    try:
-        data = json.loads((work_folder / LAST_FIGURES_FILE_NAME).read_text())
-    except (OSError, ValueError):
-        return {}
-    found = data.get("fragments") if isinstance(data, dict) else None
-    return found if isinstance(found, dict) else {}

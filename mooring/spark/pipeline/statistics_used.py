@@ -1,21 +1,28 @@
-"""Which statistics a plan is made with: given by the user, measured by a profile, or assumed.
+"""Which statistics a plan is made with: given by the user, profiled, learnt by runs, or assumed.
 
-What `mooring.yml` says wins, field by field; then the statistics file; what neither says is assumed, and said
-to be. A measurement of another version of a flow, or of long ago, is still the best there is: it is used and
-called stale.
+Field by field, the first of these that says something counts:
+
+1. `statistics` in `mooring.yml`;
+2. the statistics file, of this version of the flow;
+3. what runs have learnt of this version;
+4. the statistics file, and 5. what runs have learnt, of another version: stale, and said to be;
+6. an assumption, and said to be.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from mooring.contracts.engine import LOOK_S
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.shuffle_partitions import partitions_of
 from mooring.spark.pipeline.statistics_file import LONG_AGO_DAYS, STATISTICS_FILE_NAME
 from mooring.spark.pipeline.streams_used import assumption_notes, streams_without_rate
+from mooring.spark.storage.learnt import LearntFlow
 
 ASSUMED_COST_US = 20.0
 """CPU per row where nothing is known; a plan made with it says so."""
@@ -27,6 +34,10 @@ ASSUMED_VIEW_COST_US = 2.0
 """CPU per row that a refresh of a materialized view reads, where nothing is known."""
 ASSUMED_REFRESH_CPU_S = 0.5
 """CPU of a refresh that does not grow with the rows, where nothing is known."""
+ESTIMATED_ERROR = 0.5
+"""Relative error at least of what was learnt where the processes of a site cannot be seen."""
+NOTABLE_RATIO = 1.5
+"""From which on it is said that runs have learnt something else than the statistics file says."""
 
 
 def given_fields(layout: Layout, flow: FlowNode) -> dict[str, Any]:
@@ -36,15 +47,100 @@ def given_fields(layout: Layout, flow: FlowNode) -> dict[str, Any]:
 
 
 def measured_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
-    """From the statistics file, for the trigger of now."""
+    """From the statistics file and from what runs have learnt, for the trigger of now."""
+    profiled, learnt = _profiled_fields(layout, flow), _learnt_fields(layout, flow)
+    old = {} if is_learnt(layout, flow) else learnt
+    new = learnt if is_learnt(layout, flow) else {}
+    return {**old, **new, **profiled} if _is_profiled(layout, flow) else {**old, **profiled, **new}
+
+
+def overruling_fields(layout: Layout, flow: FlowNode) -> dict[str, Any]:
+    """What wins over whatever was measured: `mooring.yml`, or what runs measured, where that is asked for."""
+    first = _learnt_fields(layout, flow) if layout.learnt.wins and is_learnt(layout, flow) else {}
+    return {**given_fields(layout, flow), **first}
+
+
+def known_fields(layout: Layout, flow: FlowNode) -> dict[str, Any]:
+    """All that is not assumed."""
+    return {**measured_fields(layout, flow), **overruling_fields(layout, flow)}
+
+
+def assumed_batch_cpu_s(layout: Layout, fragment: str) -> float:
+    """Of a fragment with state: every partition beyond the first costs each batch a task and files."""
+    if not any(layout.pipeline.flows[name].stateful for name in layout.fragments[fragment].operators):
+        return ASSUMED_BATCH_CPU_S
+    return ASSUMED_BATCH_CPU_S + ASSUMED_PARTITION_CPU_S * (partitions_of(layout, fragment).count - 1)
+
+
+@dataclass(frozen=True)
+class CostSource:
+    """What a plan takes as the costs of a flow, and where from."""
+
+    source: Literal["stated", "profiled", "learnt", "assumed"]
+    """`mooring.yml`, `statistics.yml`, what runs have learnt, or nothing: by the cost per row."""
+    cost_us: float
+    batch_cpu_s: float | None
+    """None: the flow is not the last of a fragment."""
+
+
+def cost_source(layout: Layout, flow: FlowNode) -> CostSource:
+    known, is_view = known_fields(layout, flow), layout.pipeline.is_view(flow.name)
+    batch_cpu_s = None
+    if "fixed_cores" in known:
+        batch_cpu_s = known["fixed_cores"] * interval_s(layout, flow)
+    elif flow.name in layout.fragments:
+        batch_cpu_s = ASSUMED_REFRESH_CPU_S if is_view else assumed_batch_cpu_s(layout, flow.name)
+    places: tuple[tuple[Literal["stated", "profiled", "learnt"], Mapping[str, object]], ...] = (
+        ("stated", given_fields(layout, flow)),
+        ("profiled", _profiled_fields(layout, flow)),
+        ("learnt", _learnt_fields(layout, flow)),
+    )
+    if is_learnt(layout, flow) and not _is_profiled(layout, flow):
+        places = (places[0], places[2], places[1])
+    return CostSource(
+        next((source for source, fields in places if "cost_us" in fields), "assumed"),
+        known.get("cost_us", ASSUMED_VIEW_COST_US if is_view else ASSUMED_COST_US),
+        batch_cpu_s,
+    )
+
+
+def is_learnt(layout: Layout, flow: FlowNode) -> bool:
+    """Whether a run has measured this version of the flow."""
+    return layout.learnt.of(flow.name, flow.fingerprint) is not None
+
+
+def _is_profiled(layout: Layout, flow: FlowNode) -> bool:
+    """Whether the statistics file has this version of the flow; a line without a version is anyone's."""
+    own = layout.project.measured.flows.get(flow.name)
+    return own is not None and own.flow in (None, flow.unplaced_fingerprint)
+
+
+def _profiled_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
     measured = layout.project.measured
     own = measured.flows.get(flow.name)
     if own is None:
         return {}
-    fields = own.operator_fields(interval_s(layout, flow), measured.look_cpu_s / LOOK_S)
-    if flow.name not in layout.fragments:  # the fixed part belongs to the fragment's last flow
-        fields.pop("fixed_cores", None)
-    return fields
+    return _at_home(layout, flow, own.operator_fields(interval_s(layout, flow), measured.look_cpu_s / LOOK_S))
+
+
+def _learnt_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
+    own = layout.learnt.nearest(flow.name, flow.fingerprint)
+    if own is None:
+        return {}
+    fields: dict[str, object] = {"cost_us": own.cost_us, "error": _error_of(own)}
+    fields |= {key: value for key in ("selectivity", "bytes") if (value := getattr(own, key)) is not None}
+    if own.batch_cpu_s is not None:  # looks at it included
+        fields["fixed_cores"] = own.batch_cpu_s / interval_s(layout, flow)
+    return _at_home(layout, flow, fields)
+
+
+def _at_home(layout: Layout, flow: FlowNode, fields: dict[str, object]) -> dict[str, object]:
+    """The fixed part belongs to the fragment's last flow."""
+    return {key: fields[key] for key in fields if key != "fixed_cores" or flow.name in layout.fragments}
+
+
+def _error_of(own: LearntFlow) -> float:
+    return max(own.error, ESTIMATED_ERROR) if own.estimated else own.error
 
 
 def interval_s(layout: Layout, flow: FlowNode) -> float:
@@ -69,7 +165,7 @@ class RefreshCost:
 
 def refresh_cost(layout: Layout, flow: FlowNode) -> RefreshCost:
     """As given, measured or assumed."""
-    known: dict[str, Any] = {**measured_fields(layout, flow), **given_fields(layout, flow)}
+    known = known_fields(layout, flow)
     fixed_cores = known.get("fixed_cores", ASSUMED_REFRESH_CPU_S / layout.refresh_s(flow.dataset))
     return RefreshCost(
         known.get("cost_us", ASSUMED_VIEW_COST_US), fixed_cores * layout.refresh_s(flow.dataset)
@@ -91,7 +187,7 @@ def version_load(layout: Layout, fragment: str) -> float:
     cores = 0.0
     for name in layout.fragments[fragment].operators:
         flow = layout.pipeline.flows[name]
-        known: dict[str, Any] = {**measured_fields(layout, flow), **given_fields(layout, flow)}
+        known = known_fields(layout, flow)
         cores += known.get("cost_us", ASSUMED_COST_US) * version_rows_per_s(layout, flow) / 1e6
     return cores
 
@@ -105,7 +201,7 @@ def version_rows_per_s(layout: Layout, flow: FlowNode) -> float:
             rows_per_s += 0.0 if last is None else last.rows / layout.refresh_s(dataset)
             continue
         for writer in layout.pipeline.writers(dataset):
-            known: dict[str, Any] = {**measured_fields(layout, writer), **given_fields(layout, writer)}
+            known = known_fields(layout, writer)
             rows_per_s += known.get("selectivity", 1.0) * version_rows_per_s(layout, writer)
     return rows_per_s
 
@@ -117,11 +213,15 @@ def rows_read(layout: Layout, flow: FlowNode) -> int:
 
 
 def statistics_notes(layout: Layout, now: datetime | None = None) -> list[str]:
-    """Where the plan's statistics come from, in sentences: measured, stale, given, assumed."""
+    """Where the plan's statistics come from, in sentences: measured, learnt, stale, given, assumed."""
     project, flows = layout.project, layout.pipeline.flows.values()
     measured = project.measured.flows
     notes = []
-    used = [flow.name for flow in flows if flow.name in measured]
+    used = [
+        flow.name
+        for flow in flows
+        if flow.name in measured and (_is_profiled(layout, flow) or not is_learnt(layout, flow))
+    ]
     overruled = [name for name in used if given_fields(layout, layout.pipeline.flows[name])]
     if used:
         when = f" of {project.measured.at}" if project.measured.at else ""
@@ -132,7 +232,7 @@ def statistics_notes(layout: Layout, now: datetime | None = None) -> list[str]:
     notes += [
         f"{STATISTICS_FILE_NAME} has {name!r}, which is not a flow of the pipeline" for name in _gone(layout)
     ]
-    notes += _assumed(layout)
+    notes += [*_learnt(layout), *_assumed(layout)]
     return [*notes, *assumption_notes(layout)]
 
 
@@ -151,6 +251,46 @@ def _stale(layout: Layout, used: list[str], now: datetime) -> list[str]:
     if used and age is not None and age > LONG_AGO_DAYS:
         notes.append(f"stale: measured {age:.0f} days ago; run `mooring profile` again")
     return notes
+
+
+def _learnt(layout: Layout) -> list[str]:
+    """What is taken from earlier runs, and what runs have learnt otherwise than the statistics file says."""
+    lines, old, notes = list[LearntFlow](), list[str](), list[str]()
+    for flow in layout.pipeline.flows.values():
+        own = layout.learnt.nearest(flow.name, flow.fingerprint)
+        if own is None or "cost_us" in given_fields(layout, flow):
+            continue
+        if _is_profiled(layout, flow):
+            notes += _otherwise(layout, flow, own)
+        elif is_learnt(layout, flow):
+            lines.append(own)
+        elif "cost_us" not in _profiled_fields(layout, flow):
+            old.append(flow.name)
+    if lines:
+        last = max(line.at for line in lines)
+        notes.insert(0, f"{_names([line.flow for line in lines])} as learnt by runs, the last of {last}")
+    if estimated := [line.flow for line in lines if line.estimated]:
+        notes.append(f"the learnt costs of {_names(estimated)} are estimated from how long batches took")
+    if old:
+        notes.append(f"stale: {_names(old)} as learnt by runs before an edit; the next run measures it")
+    return notes + [f"{what}; the next run measures it" for what in layout.learnt.damage]
+
+
+def _otherwise(layout: Layout, flow: FlowNode, own: LearntFlow) -> list[str]:
+    """Where the statistics file and runs disagree, by the load at the rate that came."""
+    profiled, learnt = _profiled_fields(layout, flow), _learnt_fields(layout, flow)
+    if not is_learnt(layout, flow) or not profiled.keys() >= learnt.keys() & {"cost_us", "fixed_cores"}:
+        return []
+    stated, found = (
+        float(str(fields["cost_us"])) * own.rate / 1e6 + float(str(fields.get("fixed_cores", 0.0)))
+        for fields in (profiled, learnt)
+    )
+    if stated <= 0.0 or 1.0 / NOTABLE_RATIO < found / stated < NOTABLE_RATIO:
+        return []
+    return [
+        f"{flow.name}: runs measured {found / stated:.2g} times the load that {STATISTICS_FILE_NAME} states, "
+        f"{found:.2g} cores at {own.rate:.3g} rows per second; remove its line there to plan with that"
+    ]
 
 
 def assumed_sentence(layout: Layout) -> str | None:
@@ -172,7 +312,7 @@ def _without_costs(layout: Layout) -> tuple[list[str], list[str], list[str]]:
     """Flows without a cost per row, fragments without one per micro-batch, views without either."""
     costs, batches, views = [], [], []
     for flow in layout.pipeline.flows.values():
-        known = {**measured_fields(layout, flow), **given_fields(layout, flow)}
+        known = known_fields(layout, flow)
         if layout.pipeline.is_view(flow.name):
             if not {"cost_us", "fixed_cores"} <= known.keys():
                 views.append(flow.name)

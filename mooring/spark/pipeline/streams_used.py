@@ -1,7 +1,7 @@
 """The streams and sinks a plan is made with: those of `mooring.yml`, and what is taken where it says nothing.
 
 A source without an entry under `streams` is taken as one that every site can read, and a sink without one
-under `queries` as one that every site can write to. A stream without a rate has the one that the last run
+under `queries` as one that every site can write to. A stream without a rate has the one that runs
 measured, or an assumed one until a run has measured any. All of it is said.
 """
 
@@ -13,7 +13,7 @@ from mooring.model.problem.stream import Stream
 from mooring.spark.definitions.session_settings import setting_notes
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import ASSUMED_RATE
-from mooring.spark.pipeline.statistics_file import read_last_figures
+from mooring.spark.storage.learnt import LearntFlow
 
 
 def streams_used(layout: Layout) -> tuple[Stream, ...]:
@@ -33,13 +33,18 @@ def unnamed_sources(layout: Layout) -> list[str]:
 
 
 def measured_rates(layout: Layout) -> dict[str, float]:
-    """Stream -> rows per second in the last run, of those it brought in."""
-    seen = {
-        name: float(rate)
-        for name, figures in read_last_figures(layout.project.work_folder).items()
-        if isinstance(figures, dict) and isinstance(rate := figures.get("rows_in_per_s"), int | float)
+    """Stream -> rows per second as runs have learnt them, of those that brought any in."""
+    return {name: line.rate for name, line in _learnt_streams(layout).items()}
+
+
+def _learnt_streams(layout: Layout) -> dict[str, LearntFlow]:
+    """What was learnt of the flow that brings each stream in; how it is computed says little of its rate."""
+    found = {
+        flow.dataset: layout.learnt.nearest(flow.name, flow.fingerprint)
+        for flow in layout.pipeline.flows.values()
+        if flow.outside
     }
-    return {name: rate for name, rate in layout.stream_rates(seen).items() if rate > 0.0}
+    return {stream: line for stream, line in found.items() if line is not None and line.rate > 0.0}
 
 
 def streams_without_rate(layout: Layout) -> list[str]:
@@ -70,8 +75,9 @@ def assumption_notes(layout: Layout) -> list[str]:
     measured = [name for name in unrated if name in rates]
     assumed = streams_without_rate(layout)
     if measured:
-        shown = ", ".join(f"{name} {rates[name]:.3g}" for name in measured)
-        notes.append(f"rates measured by the last run, in rows per second: {shown}")
+        lines = _learnt_streams(layout)
+        shown = ", ".join(f"{name} {rates[name]:.3g} ± {lines[name].rate_error:.1g}" for name in measured)
+        notes.append(f"rates as learnt by runs, in rows per second: {shown}")
     if assumed:
         notes.append(
             f"the rate of {', '.join(assumed)} is unknown: assumed {ASSUMED_RATE:g} rows per second until "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,6 +25,7 @@ from mooring.spark.pipeline.statistics_file import (
     merged,
     write_statistics,
 )
+from mooring.spark.pipeline.statistics_used import CostSource, cost_source
 from mooring.spark.profile.profile_options import ProfileOptions
 from mooring.spark.profile.profiling import Profile, profile_layout
 from mooring.spark.runs.project_run import read_layout
@@ -43,6 +45,8 @@ class ProjectProfile:
     statistics: MeasuredStatistics
     unmeasured: dict[str, str]
     file: Path
+    before: Mapping[str, CostSource]
+    """What plans went by until now, flow by flow."""
 
 
 def profile_project(project: Project, options: ProfileOptions, tell: Report) -> ProjectProfile:
@@ -72,7 +76,9 @@ def profile_project(project: Project, options: ProfileOptions, tell: Report) -> 
     file = project.folder / STATISTICS_FILE_NAME
     kept = {name: own for name, own in project.measured.flows.items() if name in layout.pipeline.flows}
     write_statistics(file, merged(MeasuredStatistics(kept), statistics))
-    return ProjectProfile(layout, statistics, found.unmeasured, file)
+    flows = layout.pipeline.flows
+    before = {name: cost_source(layout, flows[name]) for name in statistics.flows}
+    return ProjectProfile(layout, statistics, found.unmeasured, file, before)
 
 
 def _roomy() -> EmbeddedOptions:

@@ -167,14 +167,13 @@ class MoveAsker:
     def _figures(self) -> Figures:
         status = self.files.read_status() or {}
         fragments = status.get("fragments", {})
-        measured = {
-            name: float(fragment["state_bytes"])
-            for name, fragment in fragments.items()
-            if fragment.get("state_bytes")
-        }
+        batch_s, state_bytes = (
+            {name: float(each[figure]) for name, each in fragments.items() if each.get(figure)}
+            for figure in ("batch_s", "state_bytes")
+        )
+        times = MoveTimes(batch_s=batch_s, state_bytes=state_bytes).fitted(self.journal.past_moves())
         known = known_model_in(status)
-        times = MoveTimes().fitted(self.journal.past_moves())
-        return Figures(times, measured, known.batches(self.problem), known.memory(self.problem))
+        return Figures(times, known.batches(self.problem), known.memory(self.problem))
 
     def at_measured_rates(self) -> Problem:
         """The problem at the rates, costs and capacities that the run goes by."""

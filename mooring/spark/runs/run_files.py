@@ -21,9 +21,7 @@ from mooring.atomic_files import read_private, write_whole
 from mooring.errors import EngineError
 from mooring.model.placement.placement import FragmentSites
 from mooring.spark.ownership.owner import OwnerRecord, look, owner_lock
-from mooring.spark.pipeline.statistics_file import read_last_figures, write_last_figures
 from mooring.spark.runs.known_root import KnownRoot
-from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.sites.process_tree import holds_lock, is_alive, process_handle
 
 
@@ -179,17 +177,6 @@ class RunFiles:
             self.write_status(
                 {**status, "fragments": fragments, "troubles": dict(troubles), "list": under_way}
             )
-
-    def note_statistics(self, record: RunRecord) -> dict[str, object]:
-        """Keep what the run has measured so far where the next plan can find it; returns it too."""
-        found = {} if record.operation is None else record.operation.as_json()
-        if found:
-            write_last_figures(self.folder, found)
-        return found
-
-    def read_statistics(self) -> dict[str, Any]:
-        """Figures per fragment of the last run that measured any; empty if none did."""
-        return read_last_figures(self.folder)
 
     @contextlib.contextmanager
     def serving_page(self, url: str) -> Iterator[None]:

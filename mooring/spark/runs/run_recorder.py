@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from mooring.model.problem.problem import Problem
 from mooring.spark.engine.engine import SparkEngine
 from mooring.spark.engine.snapshot import Snapshot
 from mooring.spark.pipeline.shuffle_partitions import ShufflePartitions
+from mooring.spark.runs.record.learning import Learning
 from mooring.spark.runs.record.run_report import RunRecord
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.site_watchdog import keep_short
@@ -31,6 +32,8 @@ class RunBook:
     record: RunRecord
     say: Callable[[str], None]
     """Called with what happens, a line at a time."""
+    learning: Learning | None = None
+    """Keeps what the run learns of costs and rates."""
     snapshot: Snapshot | None = None
     """As of the last look."""
     update: Callable[[], dict[str, Any]] | None = None
@@ -52,9 +55,7 @@ class RunBook:
             self.record.update = parts.do("publishing", "showing the update", update) or self.record.update
         parts.do("publishing", "comparing clocks", partial(self._tell_clocks, self.snapshot))
         parts.do("publishing", "keeping the log short", lambda: keep_short(str(self.files.log)))
-        statistics = parts.do(
-            "publishing", "noting statistics", lambda: self.files.note_statistics(self.record)
-        )
+        statistics = parts.do("publishing", "working out statistics", self._statistics)
         self.files.write_status(
             {
                 "version": 1,
@@ -68,6 +69,14 @@ class RunBook:
                 **remarks,
             }
         )
+
+    def _statistics(self) -> dict[str, object]:
+        if (operation := self.record.operation) is None:
+            return {}
+        figures = operation.figures()
+        if (learning := self.learning) is not None:
+            self.parts.do("publishing", "writing down what was learnt", lambda: learning.note(figures))
+        return {name: asdict(each) for name, each in figures.items()}
 
     def _tell_clocks(self, snapshot: Snapshot) -> None:
         """Clocks that differ are said once: figures are reckoned with them, or cannot be."""

@@ -37,6 +37,7 @@ from mooring.spark.runs.found_tables import find_tables
 from mooring.spark.runs.live_settings import Joining
 from mooring.spark.runs.project_run import PreparedRun, check_storage_at
 from mooring.spark.runs.record.graph_drawing import graph_svg
+from mooring.spark.runs.record.learning import Learning
 from mooring.spark.runs.record.operation_statistics import operation_statistics
 from mooring.spark.runs.record.run_report import Frame, RunRecord, placement_words, write_report
 from mooring.spark.runs.run_recorder import RunBook
@@ -59,6 +60,7 @@ class SparkRun:
     journal: Journal = field(init=False)
     beginning: Beginning = field(init=False)
     record: RunRecord = field(init=False)
+    learning: Learning = field(init=False)
     update: UpdateOrder | None = None
     """It is one update, in this order. The rates at which it catches up say nothing of the streams."""
     decider: Decider | None = None
@@ -92,6 +94,7 @@ class SparkRun:
             storage=str(prepared.project.settings.storage),
             operation=None if self.update else operation_statistics(prepared.layout, problem),
         )
+        self.learning = Learning(prepared.layout, prepared.clock)
 
     @contextlib.contextmanager
     def started(
@@ -116,7 +119,7 @@ class SparkRun:
                 self._agents() as post,
             ):
                 self.record.notes += [*prepared.unregistered, *prepared.gone_back]
-                book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say)
+                book = RunBook(prepared.problem, engine, prepared.files, self.record, self.say, self.learning)
                 book.partitions = shuffling(prepared.layout)
                 self.record.notes += partition_notes(book.partitions)
                 session = RunSession(
@@ -234,6 +237,9 @@ class SparkRun:
         with contextlib.suppress(Exception):  # the report is worth writing without it
             self.record.tables = [table.as_json() for table in find_tables(self.prepared.project.spec_file)]
         folder, parts = self.prepared.project.work_folder, Parts(self.note)
+        if (operation := self.record.operation) is not None:
+            learn = partial(self.learning.note, operation.figures(), last=True)
+            parts.do("publishing", "writing down what was learnt", learn)
         if not parts.do(
             "publishing", "drawing the report", lambda: write_report(self.record, folder, self.frame)
         ):

@@ -140,8 +140,8 @@ def test_what_may_not_move_is_refused_with_the_reason() -> None:
 def test_the_predicted_pause_grows_with_the_state_last_measured() -> None:
     problem = problem_of([1, 1], [1, 1], site_memory_mb=9)
     old, new = FragmentSites({"f0": "a", "f1": "a"}), FragmentSites({"f0": "b", "f1": "b"})
-    figures = Figures(MoveTimes(stateless_s=1, stateful_s=2, bytes_per_s=1e6), {"f0": 3e6})
-    pauses = {s.move.fragment: s.pause_s for s in ordered_moves(problem, old, new, figures).steps}
+    figures = Figures(MoveTimes(stateless_s=1, stateful_s=2, bytes_per_s=1e6, state_bytes={"f0": 3e6}))
+    pauses = {s.move.fragment: s.pause.likely_s for s in ordered_moves(problem, old, new, figures).steps}
     assert pauses == {"f0": pytest.approx(5.0), "f1": pytest.approx(2.0)}
 
 

@@ -109,7 +109,7 @@ def test_where_the_problem_knows_no_network_a_move_takes_as_long_as_was_predicte
         }
     )
     old, new = (FragmentSites(dict.fromkeys(("filter", "count", "kept"), site)) for site in "ab")
-    predicted = {step.move.fragment: step.pause_s for step in ordered_moves(problem, old, new).steps}
+    predicted = {step.move.fragment: step.pause.likely_s for step in ordered_moves(problem, old, new).steps}
     engine = SimulatedEngine(problem, [Constant(100.0)], np.random.default_rng(0), horizon_s=10.0)
     carry_out(engine, Placement.from_fragments(problem, old))
     assert {name: engine.move(name, "b").pause_s for name in predicted} == predicted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +16,11 @@ from mooring.planning import plan
 from mooring.spark.definitions.definitions import Dataset, Place
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline
-from mooring.spark.pipeline.pipeline_problem import problem_of
+from mooring.spark.pipeline.pipeline_problem import as_measured, problem_of
 from mooring.spark.pipeline.project import ASSUMED_RATE, load_project
-from mooring.spark.pipeline.statistics_file import write_last_figures
 from mooring.spark.pipeline.statistics_used import statistics_notes
 from mooring.spark.runs.project_run import delivering
+from mooring.spark.storage.learnt import Learnt, LearntFlow
 
 if TYPE_CHECKING:
     from tests.spark.conftest import ProjectMaker
@@ -60,24 +61,35 @@ def test_a_sink_that_no_query_names_still_counts_what_it_delivers(make_project: 
     assert delivering(layout, problem_of(layout)) == {"out": "deliver"}
 
 
+def learnt_rate(layout: Layout) -> Layout:
+    """With what a run has learnt of numbers, before it was edited, and of a flow that is gone."""
+    numbers = LearntFlow(
+        flow="numbers", version="old", at="", looks=9, cost_us=3, cost_us_error=1, rate=7.5, rate_error=0.25
+    )
+    gone = LearntFlow(flow="gone", version="", at="", looks=9, cost_us=3, cost_us_error=1, rate=9.0)
+    return replace(layout, learnt=Learnt((numbers, gone)))
+
+
 def test_a_stream_may_say_where_it_is_read_and_leave_its_rate_to_the_first_run(
     make_project: ProjectMaker,
 ) -> None:
     layout = layout_of(make_project, SITES + "streams: {numbers: {site: there, max_rate: 40}}")
     (stream,) = problem_of(layout).streams
     assert (stream.site, stream.rate) == ("there", 40.0)
-    layout.project.work_folder.mkdir()
-    write_last_figures(layout.project.work_folder, {"numbers": {"rows_in_per_s": 7.5}, "gone": 1})
+    layout = learnt_rate(layout)
     (stream,) = problem_of(layout).streams
     assert stream.rate == 7.5
-    assert any("numbers 7.5" in note for note in statistics_notes(layout))
+    assert any("numbers 7.5 ± 0.2" in note for note in statistics_notes(layout))
 
 
-def test_a_stated_rate_wins_over_a_measured_one(make_project: ProjectMaker) -> None:
-    layout = layout_of(make_project, SITES + "streams: {numbers: {site: there, rate: 40}}")
-    layout.project.work_folder.mkdir()
-    write_last_figures(layout.project.work_folder, {"numbers": {"rows_in_per_s": 7.5}})
+def test_a_stated_rate_wins_over_a_learnt_one_unless_the_measured_ones_are_asked_for(
+    make_project: ProjectMaker,
+) -> None:
+    layout = layout_of(make_project, SITES + "streams: {numbers: {site: there, rate: 40, min_rate: 20}}")
+    layout = learnt_rate(layout)
     assert problem_of(layout).streams[0].rate == 40.0
+    measured = as_measured(layout)[0].streams[0]
+    assert (measured.rate, measured.min_rate) == (7.5, 7.5)
 
 
 def test_a_stream_that_is_no_mapping_is_named(make_project: ProjectMaker) -> None:

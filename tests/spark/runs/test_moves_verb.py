@@ -74,9 +74,12 @@ def test_moves_are_listed_applied_by_the_running_process_rolled_back_and_resumed
         assert not os.listdir(folder / ".mooring" / "requests")
     finally:
         mooring("stop", folder)
+    journal = Journal(find_run(folder, SystemClock()).record, time.time)
+    kinds = {(past.kind, past.batch_s > 0.0) for past in journal.past_moves()}
+    assert kinds == {("stateless", True)}  # by which the next pauses are predicted
     asked = [
         (record["kind"], record["asked_by"].partition(": mooring ")[2])
-        for record in Journal(find_run(folder, SystemClock()).record, time.time).records()
+        for record in journal.records()
         if "asked_by" in record
     ]
     assert asked == [

@@ -4,34 +4,30 @@ Fed with one snapshot per look. Between two looks a site used so much CPU, and i
 batches with so many rows; `share_out` says how that is shared out. Figures of
 a fragment that ran at sites whose processes cannot be seen are marked estimated. The first looks are left
 out: a site that has just started mostly compiles.
+
+What earlier runs learnt of a fragment, or this one at the site where it was before, goes on counting until
+`MEMORY_LOOKS` looks have been taken where it runs now.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
 
 from mooring.arrays import Floats
-from mooring.model.load.measured.measured_problem import OperatorMeasurement, measured_problem
 from mooring.model.problem.problem import Problem
 from mooring.spark.engine.snapshot import Snapshot
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.pipeline.pipeline import FlowNode
-from mooring.spark.pipeline.statistics_used import (
-    ASSUMED_BATCH_CPU_S,
-    ASSUMED_COST_US,
-    RefreshCost,
-    interval_s,
-    refresh_cost,
-    rows_read,
-)
+from mooring.spark.pipeline.statistics_used import ASSUMED_BATCH_CPU_S, ASSUMED_COST_US, refresh_cost
 
 WARM_AFTER_S = 30.0
+MEMORY_LOOKS = 120
+"""Ten minutes at a look every 5 s: what was learnt before counts as so many looks at most, less those taken
+since.
+"""
 _MOST_LOOKS = 360
 _LEAST_LOOKS = 3
 
@@ -52,8 +48,13 @@ class FragmentFigures:
     error: float
     """Relative, of the site's CPU that the figures explain."""
     looks: int
+    """That the costs are made of, those of earlier runs and other sites included as far as they count."""
     estimated: bool
     """The site's processes could not be seen."""
+    cost_us_error: float = 0.0
+    """Standard error."""
+    batch_cpu_s_error: float = 0.0
+    rows_in_per_s_error: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class _Interval:
 
 @dataclass
 class _SiteLooks:
+    seconds: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
     done: list[dict[str, _Interval]] = field(default_factory=list)
     estimated: bool = False
@@ -77,19 +79,25 @@ class Prior:
 
     cost_us: float = ASSUMED_COST_US
     batch_cpu_s: float = ASSUMED_BATCH_CPU_S
+    looks: int = 0
+    """From which it was learnt; 0: it is stated, profiled or assumed, and says how the parts divide."""
+    cost_us_error: float = 0.0
+    batch_cpu_s_error: float = 0.0
 
 
 class OperationStatistics:
     """Give it every snapshot; ask it for figures whenever you like."""
 
     def __init__(self, priors: Mapping[str, Prior], warm_after_s: float = WARM_AFTER_S) -> None:
-        self._priors = priors
+        self._priors = dict(priors)
         self._warm_after_s = warm_after_s
         self._sites: dict[str, _SiteLooks] = {}
         self._first: Snapshot | None = None
         self._last: Snapshot | None = None
 
     def take(self, snapshot: Snapshot) -> None:
+        if self._last is not None:
+            self._remember_leavers(self._last, snapshot)
         before, self._last = self._last, snapshot
         if before is None or before.since_start_s < self._warm_after_s:
             return
@@ -100,9 +108,20 @@ class OperationStatistics:
                 continue
             looks = self._sites.setdefault(name, _SiteLooks())
             looks.estimated = looks.estimated or site.estimated
+            looks.seconds.append(seconds)
             looks.cpu_s.append(site.load_cores * seconds)
             looks.done.append({f: _interval(before, snapshot, f) for f in site.fragments})
-            del looks.cpu_s[:-_MOST_LOOKS], looks.done[:-_MOST_LOOKS]
+            del looks.seconds[:-_MOST_LOOKS], looks.cpu_s[:-_MOST_LOOKS], looks.done[:-_MOST_LOOKS]
+
+    def _remember_leavers(self, before: Snapshot, now: Snapshot) -> None:
+        """What was found of a fragment where it no longer runs is known beforehand where it runs next."""
+        for name, site in before.sites.items():
+            still = now.sites[name].fragments if name in now.sites else ()
+            left = [f for f in site.fragments if f not in still]
+            looks = self._sites.get(name)
+            if left and looks is not None and len(looks.cpu_s) >= _LEAST_LOOKS:
+                found = self._of_site(name, looks)
+                self._priors |= {f: _prior_of(found[f]) for f in left if f in found}
 
     def figures(self) -> dict[str, FragmentFigures]:
         """Per fragment that runs now; empty as long as there is too little to go by."""
@@ -128,14 +147,12 @@ class OperationStatistics:
         prior = np.array([v for p in priors for v in (p.batch_cpu_s, p.cost_us / 1e6)])
         shares = share_out(np.array(looks.cpu_s), amounts, np.maximum(prior, 1e-9))
         return {
-            f: self._figure(f, site, shares.costs[2 * k : 2 * k + 2], shares.error, looks)
+            f: self._figure(f, site, shares.of(slice(2 * k, 2 * k + 2)), looks)
             for k, f in enumerate(everyone)
             if f in here
         }
 
-    def _figure(
-        self, fragment: str, site: str, costs: Floats, error: float, looks: _SiteLooks
-    ) -> FragmentFigures:
+    def _figure(self, fragment: str, site: str, found: Shares, looks: _SiteLooks) -> FragmentFigures:
         assert self._first is not None
         assert self._last is not None
         seconds = max(1e-3, self._last.at_s - self._first.at_s)
@@ -144,8 +161,15 @@ class OperationStatistics:
         rows_out = now.rows_out - (then.rows_out if then else 0)
         channel, old = self._last.channels.get(fragment), self._first.channels.get(fragment)
         written = 0 if channel is None else channel.bytes_written - (old.bytes_written if old else 0)
-        per_batch_s, per_row_s = float(costs[0]), float(costs[1])
+        own = [
+            (at[fragment].rows_in, s)
+            for at, s in zip(looks.done, looks.seconds, strict=True)
+            if fragment in at
+        ]
+        shares, counted = _with_memory(found, len(own), self._priors.get(fragment, Prior()))
+        per_batch_s, per_row_s = (float(cost) for cost in shares.costs)
         rows_per_s, batches_per_s = done.rows_in / seconds, done.batches / seconds
+        rates = np.array([rows / s for rows, s in own])
         return FragmentFigures(
             site=site,
             rows_in_per_s=rows_per_s,
@@ -156,9 +180,14 @@ class OperationStatistics:
             selectivity=rows_out / done.rows_in if done.rows_in > 0 else None,
             bytes=written / rows_out if rows_out > 0 and written > 0 else None,
             state_rows=now.state_rows,
-            error=error,
-            looks=len(looks.cpu_s),
+            error=found.error,
+            looks=counted,
             estimated=looks.estimated,
+            batch_cpu_s_error=float(shares.errors[0]),
+            cost_us_error=1e6 * float(shares.errors[1]),
+            rows_in_per_s_error=(
+                float(rates.std(ddof=1)) / float(np.sqrt(rates.size)) if rates.size > 1 else rows_per_s
+            ),
         )
 
     def as_json(self) -> dict[str, object]:
@@ -173,47 +202,41 @@ def _interval(before: Snapshot, after: Snapshot, fragment: str) -> _Interval:
     return _Interval(float(max(0, now.batches - batches)), float(max(0, now.rows_in - rows)))
 
 
-def read_operation(layout: Layout, problem: Problem, figures: Mapping[str, Any]) -> Problem:
-    """The problem at the rates and costs that a run's statistics file holds (fragment -> figures).
-
-    Flows that share a fragment keep their costs: a run cannot tell them apart. Fragments that are gone, or
-    figures that make no sense, are left out.
+def _with_memory(found: Shares, looks: int, known: Prior) -> tuple[Shares, int]:
+    """What was found in so many looks, with what was learnt before, as far as that still counts; and the
+    looks that this makes.
     """
-    known: dict[str, FragmentFigures] = {}
-    for name, fields in figures.items():
-        with contextlib.suppress(TypeError):
-            if name in layout.fragments:
-                known[name] = FragmentFigures(**fields)
-    operators = {operator.fragment: operator.name for operator in problem.operators}
-    measured = {
-        operators[name]: _measurement(layout, layout.pipeline.flows[name], found)
-        for name, found in known.items()
-        if len(layout.fragments[name].operators) == 1
-    }
-    rates = {name: found.rows_in_per_s for name, found in known.items()}
-    return measured_problem(problem, layout.stream_rates(rates), measured)
+    old = max(0, min(known.looks, MEMORY_LOOKS) - looks)
+    if old == 0:
+        return found, looks
+    share = old / (old + looks)
+    before = np.array([known.batch_cpu_s, known.cost_us / 1e6])
+    errors = np.array([known.batch_cpu_s_error, known.cost_us_error / 1e6])
+    apart = share * (1.0 - share) * (found.costs - before) ** 2
+    variance = (1.0 - share) * found.errors**2 + share * errors**2 + apart
+    costs = (1.0 - share) * found.costs + share * before
+    return Shares(costs, np.sqrt(variance), found.error), old + looks
 
 
-def _measurement(layout: Layout, flow: FlowNode, found: FragmentFigures) -> OperatorMeasurement:
-    if layout.pipeline.is_view(flow.name):  # see statistics_used.view_load
-        cost = RefreshCost(found.cost_us, found.batch_cpu_s)
-        cpu_s = cost.cpu_s(rows_read(layout, flow))
-        return OperatorMeasurement(fixed_cores=cpu_s / interval_s(layout, flow), error=found.error)
-    return OperatorMeasurement(
-        cost_us=found.cost_us,
-        selectivity=found.selectivity,
-        fixed_cores=found.batch_cpu_s / interval_s(layout, flow),
-        bytes=found.bytes,
-        error=found.error,
+def _prior_of(figures: FragmentFigures) -> Prior:
+    return Prior(
+        max(1e-3, figures.cost_us),
+        max(1e-4, figures.batch_cpu_s),
+        figures.looks,
+        figures.cost_us_error,
+        figures.batch_cpu_s_error,
     )
 
 
 def operation_statistics(layout: Layout, problem: Problem) -> OperationStatistics:
-    """Starts from what the problem says of each fragment."""
+    """Starts from what runs have learnt of each fragment, or else from what the problem says of it."""
     trigger_s = layout.project.settings.trigger_s
     priors = {}
     views = {name for name in layout.fragments if layout.pipeline.is_view(name)}
     for name, members in zip(problem.fragment_names, problem.fragments, strict=True):
+        if (learnt := _learnt_prior(layout, name)) is not None:
+            priors[name] = learnt
+            continue
         if name in views:
             cost = refresh_cost(layout, layout.pipeline.flows[name])
             priors[name] = Prior(max(1e-3, cost.cost_us), max(1e-4, cost.fixed_cpu_s))
@@ -226,12 +249,34 @@ def operation_statistics(layout: Layout, problem: Problem) -> OperationStatistic
     return OperationStatistics(priors)
 
 
+def _learnt_prior(layout: Layout, fragment: str) -> Prior | None:
+    """Of a fragment all of whose flows a run has measured as they are now."""
+    flows = [layout.pipeline.flows[name] for name in layout.fragments[fragment].operators]
+    lines = [layout.learnt.of(flow.name, flow.fingerprint) for flow in flows]
+    found = [line for line in lines if line is not None]
+    if len(found) < len(flows) or found[-1].batch_cpu_s is None:
+        return None
+    return Prior(
+        max(1e-3, sum(line.cost_us for line in found)),
+        max(1e-4, found[-1].batch_cpu_s),
+        min(line.looks for line in found),
+        sum(line.cost_us_error for line in found),
+        found[-1].batch_cpu_s_error or 0.0,
+    )
+
+
 @dataclass(frozen=True)
 class Shares:
     costs: Floats
     """CPU seconds per unit of each amount, as many as the prior."""
+    errors: Floats
+    """Their standard errors."""
     error: float
     """Relative: median of what a look's CPU differs from what the costs say, to the median CPU of a look."""
+
+    def of(self, amounts: slice) -> Shares:
+        """Those of some of the amounts."""
+        return Shares(self.costs[amounts], self.errors[amounts], self.error)
 
 
 LOOK_NOISE = 0.05
@@ -258,7 +303,7 @@ def share_out(cpu_s: Floats, amounts: Floats, prior: Floats) -> Shares:
         raise ValueError("expected a prior above zero for every kind of amount")
     total, expected = float(cpu_s.sum()), float((amounts @ prior).sum())
     if total <= 0.0 or expected <= 0.0:
-        return Shares(prior.copy(), 1.0)
+        return Shares(prior.copy(), PRIOR_ERROR * prior, 1.0)
     # All costs too low or too high alike is by far the likeliest error (another machine): take it out first.
     scaled = prior * (total / expected)
     look = amounts * scaled
@@ -268,5 +313,9 @@ def share_out(cpu_s: Floats, amounts: Floats, prior: Floats) -> Shares:
     target = np.concatenate([cpu_s, np.full(len(scaled), hold)])
     factors, _ = nnls(system, target)
     costs = np.asarray(factors, dtype=float) * scaled
-    left = np.abs(cpu_s - amounts @ costs)
-    return Shares(costs, min(1.0, float(np.median(left)) / typical))
+    error = min(1.0, float(np.median(np.abs(cpu_s - amounts @ costs))) / typical)
+    # The system in units of a look's noise is that of a linear model with a normal prior: the inverse of its
+    # normal matrix is the covariance of the factors.
+    noise = typical * max(LOOK_NOISE, error)
+    deviation = noise * np.sqrt(np.diag(np.linalg.inv(system.T @ system)))
+    return Shares(costs, np.minimum(deviation, PRIOR_ERROR) * scaled, error)

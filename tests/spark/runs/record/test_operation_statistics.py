@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,21 +11,13 @@ from mooring.spark.runs.record.operation_statistics import share_out
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
-from pathlib import Path
-
-from mooring.model.deployment.fragments import Fragment
-from mooring.model.placement.placement import OperatorSites
-from mooring.model.problem.problem import Problem
 from mooring.spark.engine.snapshot import ChannelSnapshot, FragmentSnapshot, SiteSnapshot, Snapshot
-from mooring.spark.pipeline.layout import Layout
 from mooring.spark.runs.record.operation_statistics import (
+    MEMORY_LOOKS,
     FragmentFigures,
     OperationStatistics,
     Prior,
-    read_operation,
 )
-from mooring.spark.runs.record.run_report import RunRecord
-from mooring.spark.runs.run_files import RunFiles
 
 TRUTH = {"in": (0.15, 3e-6), "out": (0.40, 9e-6)}
 """CPU seconds per batch and per row."""
@@ -84,39 +74,68 @@ def test_where_processes_cannot_be_seen_the_figures_are_called_estimated() -> No
     assert all(f.estimated for f in figures(looks(20, estimated=True)).values())
 
 
-def test_a_run_leaves_its_statistics_where_the_next_plan_finds_them(tmp_path: Path) -> None:
-    statistics = OperationStatistics({})
-    record = RunRecord("p", "rod", OperatorSites({}), [], {}, {}, operation=statistics)
-    files = RunFiles(tmp_path)
-    assert files.note_statistics(record) == {}
-    assert files.read_statistics() == {}
-    for snapshot in looks(30):
-        record.add(snapshot)
-    files.note_statistics(record)
-    noted = files.read_statistics()
-    assert files.note_statistics(record) == noted
-    assert record.as_json()["statistics"] == noted
-    problem = Problem.from_dict(
-        {
-            "sites": {"a": {"capacity": 1}},
-            "streams": {"in": {"rate": 5}},
-            "operators": {
-                "in:ingest": {"inputs": ["in"], "cost_us": 99, "fragment": "in"},
-                "out": {"inputs": ["in:ingest"], "cost_us": 99, "fragment": "out"},
-            },
-        }
-    )
-    flow = SimpleNamespace(name="in", dataset="in", outside=True)
-    pipeline: Any = SimpleNamespace(flows={"in": flow}, is_view=lambda fragment: False)
-    project: Any = SimpleNamespace(settings=SimpleNamespace(trigger_s=5.0))
-    layout = Layout(project, pipeline, {name: Fragment(name, (name,)) for name in TRUTH})
-    now = read_operation(layout, problem, {**noted, "gone": {}, "out": {**noted["out"], "odd": 1}})
-    assert now.streams[0].rate == pytest.approx(noted["in"]["rows_in_per_s"])
-    assert now.operators[0].cost_us == pytest.approx(noted["in"]["cost_us"])
-    assert now.operators[0].fixed_cores == pytest.approx(noted["in"]["batch_cpu_s"] / 5)
-    assert now.operators[1].cost_us == 99.0
-    (tmp_path / "statistics.json").write_text("{half")
-    assert files.read_statistics() == {}
+def moved(snapshots: list[Snapshot], fragment: str, at: int) -> list[Snapshot]:
+    """The same looks, but from one of them on the fragment runs alone at another site, at the same cost."""
+    told = []
+    for n, snapshot in enumerate(snapshots):
+        if n >= at:
+            a, before, now = snapshot.sites["a"], snapshots[n - 1], snapshot.fragments[fragment]
+            rows = now.rows_in - before.fragments[fragment].rows_in
+            load = (TRUTH[fragment][0] + TRUTH[fragment][1] * rows) / 5
+            assert a.load_cores is not None
+            sites = {
+                "a": replace(
+                    a, load_cores=a.load_cores - load, fragments=[f for f in a.fragments if f != fragment]
+                ),
+                "b": replace(a, load_cores=load, fragments=[fragment]),
+            }
+            fragments = {**snapshot.fragments, fragment: replace(now, site="b")}
+            snapshot = replace(snapshot, sites=sites, fragments=fragments)
+        told.append(snapshot)
+    return told
+
+
+def test_what_was_learnt_at_one_site_is_known_at_the_next() -> None:
+    """The prior says far too little; four looks at the new site are not all that is known there."""
+    snapshots, at = looks(70), 66
+    settled = figures(snapshots[:at], off=0.3)["out"]
+    after = figures(moved(snapshots, "out", at), off=0.3)["out"]
+    assert after.site == "b"
+    assert after.cost_us == pytest.approx(settled.cost_us, rel=0.1)
+    assert after.looks == settled.looks
+
+
+def test_what_earlier_runs_learnt_counts_less_with_every_look_until_it_is_forgotten() -> None:
+    rows = {n: looks(n) for n in (20, 70, MEMORY_LOOKS + 20)}
+    known = {
+        name: Prior(3e6 * b, 3 * a, looks=500, cost_us_error=1.0, batch_cpu_s_error=0.1)
+        for name, (a, b) in TRUTH.items()
+    }
+
+    def after(count: int) -> FragmentFigures:
+        statistics = OperationStatistics(known)
+        for snapshot in rows[count]:
+            statistics.take(snapshot)
+        return statistics.figures()["out"]
+
+    few, some, all_of_it = after(20), after(70), after(MEMORY_LOOKS + 20)
+    assert TRUTH["out"][0] < all_of_it.batch_cpu_s * 1.2 < some.batch_cpu_s < few.batch_cpu_s
+    assert few.batch_cpu_s < 3 * TRUTH["out"][0]
+    assert few.looks == MEMORY_LOOKS
+    # Halfway the two disagree most, and the error says so.
+    assert some.batch_cpu_s_error > few.batch_cpu_s_error > all_of_it.batch_cpu_s_error
+
+
+def test_the_stated_error_of_a_cost_holds_what_it_is_off_by() -> None:
+    """In four of five cases within twice the standard error, whatever was believed."""
+    rng, held = np.random.default_rng(7), 0
+    truth = np.array([0.2, 5e-6, 0.1, 2e-6])
+    for _ in range(25):
+        amounts = site_looks(rng, 40)
+        cpu_s = amounts @ truth * (1 + 0.05 * rng.standard_normal(40))
+        found = share_out(cpu_s, amounts, prior=truth * np.exp(0.4 * rng.standard_normal(4)))
+        held += int(np.sum(np.abs(found.costs - truth) <= 2 * found.errors))
+    assert held >= 80
 
 
 def site_looks(rng: np.random.Generator, count: int) -> np.ndarray:
