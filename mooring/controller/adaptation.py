@@ -162,6 +162,8 @@ class Adaptation:
     def _headroom(self, picture: Picture) -> RunHeadroom:
         if assumes := self.surveyor.assumes:
             return RunHeadroom(assumes)
+        if self.surveyor.starting and not picture.rates.any():
+            return RunHeadroom("no rows have come since the start")
         found = self.parts.do("advice", "working out the headroom", lambda: run_headroom(picture))
         return found or RunHeadroom("it could not be worked out")
 

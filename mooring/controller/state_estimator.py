@@ -126,6 +126,11 @@ class Surveyor:
             return ""
         return f"costs or rates are assumed, and will have been measured in {left} more looks"
 
+    @property
+    def starting(self) -> bool:
+        """Whether the looks so far are those in which first batches are still under way."""
+        return self._looks <= self._options.warm
+
     def survey(self, observation: Observation) -> Picture | str:
         """The picture, or in words what it lacks."""
         self._looks += 1

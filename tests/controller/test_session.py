@@ -96,6 +96,15 @@ def test_what_was_proposed_some_looks_ago_is_still_held_to_its_promise(tmp_path:
     assert entry.promised.predicted.headroom == pytest.approx(proposed.predicted.headroom, rel=0.05)
 
 
+def test_before_the_first_rows_have_come_there_is_no_headroom_and_later_no_limit(tmp_path: Path) -> None:
+    """Costs may be known from earlier runs; the first batches take a while all the same."""
+    run = simulated(tmp_path, rate=0.0)
+    run.session.run(lambda passed: passed >= 10.0)
+    assert run.session.adaptation.headroom.missing == "no rows have come since the start"
+    run.session.run(lambda passed: passed >= 30.0)
+    assert run.session.adaptation.headroom.idle_streams == ["x"]
+
+
 def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: Path) -> None:
     """The stream brings three times what the problem states; the decider is shown what came."""
     run = simulated(tmp_path, rate=30.0)
