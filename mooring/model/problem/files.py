@@ -57,7 +57,7 @@ def load_data(path: Path) -> object:
     """Plain data from a YAML or JSON file, by its suffix (no suffix: YAML, which contains JSON)."""
     data = read_bytes(path)
     is_json = path.suffix.lower() == ".json"
-    if is_json and len(data) > LARGE_BYTES and (found := _with_rows(data)) is not None:
+    if is_json and len(data) > LARGE_BYTES and (found := _with_rows(data, path)) is not None:
         return found
     text = _decoded(data, path)
     try:
@@ -67,9 +67,9 @@ def load_data(path: Path) -> object:
         raise
 
 
-def _with_rows(data: bytes) -> object | None:
+def _with_rows(data: bytes, path: Path) -> object | None:
     """A large file with its latencies left to be decoded row by row; None where that cannot be."""
-    split = split_rows(data, parse_json)
+    split = split_rows(data, path, parse_json)
     if split is None:
         return None
     rest, rows = split

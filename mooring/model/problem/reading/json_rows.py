@@ -7,8 +7,10 @@ says what is wrong.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -22,12 +24,13 @@ _DECODER = msgspec.json.Decoder(dict[str, float])
 
 
 class JsonRows(Mapping[str, object]):
-    """Rows of an object of objects, decoded when they are asked for."""
+    """Rows of an object of objects, read from their file and decoded when they are asked for."""
 
     def __init__(
-        self, data: bytes, rows: Mapping[str, tuple[int, int]], slowly: Callable[[str], object]
+        self, path: Path, rows: Mapping[str, tuple[int, int]], slowly: Callable[[str], object]
     ) -> None:
-        self._data, self._rows, self._slowly = data, rows, slowly
+        self._path, self._rows, self._slowly = path, rows, slowly
+        self._file = _identity(path.stat())
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -37,7 +40,15 @@ class JsonRows(Mapping[str, object]):
 
     def __getitem__(self, key: str) -> object:
         begin, end = self._rows[key]
-        row = self._data[begin:end]
+        try:
+            with self._path.open("rb") as file:
+                changed = _identity(os.fstat(file.fileno())) != self._file
+                file.seek(begin)
+                row = file.read(end - begin)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", file=self._path) from None
+        if changed:
+            raise InputError("changed while it was read", file=self._path, remedy="try again")
         try:
             found = _DECODER.decode(row)
             if len(found) == row.count(b":"):  # no key twice, and none with a colon
@@ -50,9 +61,13 @@ class JsonRows(Mapping[str, object]):
             raise InputError(f"found a row that cannot be read: {error}", field=f"latency_ms.{key}") from None
 
 
-def split_rows(data: bytes, slowly: Callable[[str], object]) -> tuple[bytes, JsonRows] | None:
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def split_rows(data: bytes, path: Path, slowly: Callable[[str], object]) -> tuple[bytes, JsonRows] | None:
     """The file with nothing in `latency_ms`, and its rows; None where it is not plainly there. `slowly`: the
-    parser for what is unusual.
+    parser for what is unusual. The rows stay in the file, so that it is not held beside the matrix.
     """
     keys = list(_KEY.finditer(data))
     if len(keys) != 1:
@@ -62,7 +77,7 @@ def split_rows(data: bytes, slowly: Callable[[str], object]) -> tuple[bytes, Jso
         rows, end = _rows(data, begin)
     except (IndexError, ValueError):
         return None
-    return data[:begin] + b"{}" + data[end:], JsonRows(data, rows, slowly)
+    return data[:begin] + b"{}" + data[end:], JsonRows(path, rows, slowly)
 
 
 def _rows(data: bytes, at: int) -> tuple[dict[str, tuple[int, int]], int]:

@@ -73,8 +73,18 @@ def test_mistakes_are_told_as_of_small_files(
         loaded(text, tmp_path, monkeypatch)
 
 
-def test_a_row_with_a_key_twice_is_refused_when_it_is_read() -> None:
-    split = split_rows(b'{"latency_ms": {"a": {"b": 1, "b": 2}, "c": {"d": NaN}}}', parse_json)
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = loaded(json.dumps(CONTENT), tmp_path, monkeypatch)
+    (tmp_path / "p.json").write_text("{}")
+    with pytest.raises(InputError, match="changed while it was read"):
+        found["latency_ms"]["a"]
+
+
+def test_a_row_with_a_key_twice_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text('{"latency_ms": {"a": {"b": 1, "b": 2}, "c": {"d": NaN}}}')
+    split = split_rows((tmp_path / "p.json").read_bytes(), tmp_path / "p.json", parse_json)
     assert split is not None
     with pytest.raises(InputError, match="found the key 'b' twice"):
         split[1]["a"]
