@@ -183,6 +183,10 @@ class Watch:
         lasts = ("slow batches", name) in self._since and progress.calm < self._options.looks
         if lasts or progress.slow >= self._options.looks:
             why = f"its batches take {report.batch_s:.1f} s at a trigger of {trigger_s:g} s"
+            if not over:
+                why = (
+                    f"its batches took over {trigger_s:g} s, the trigger, and the last {report.batch_s:.1f} s"
+                )
             share = min(1.0, trigger_s / max(report.batch_s, 1e-9)) if over else None
             yield "slow batches", name, at_s, progress.key[0], why, share
 

@@ -315,12 +315,23 @@ class Surveyor:
         known = {name: seen for name, seen in self._batch_s.items() if len(seen) == self._options.looks}
         if not known or self._trigger_s <= 0.0:
             return None
-        modelled = modelled_batch_s(model, sites, rates, self._trigger_s)
-        over = np.zeros(len(modelled))
+        over = np.zeros(len(self._problem.fragment_names))
         for f, name in enumerate(self._problem.fragment_names):
-            if name in known and modelled[f] > 0.0:
-                usual, now = float(np.median(known[name])), float(np.median(list(known[name])[-3:]))
-                over[f] = (now if now > self._trigger_s else usual) / modelled[f]
+            if name not in known:
+                continue
+            usual, now = float(np.median(known[name])), float(np.median(list(known[name])[-3:]))
+            took_s = now if now > self._trigger_s else usual
+            # A batch longer than the trigger takes what came while the one before it lasted, and gets at
+            # least that share of the rates done in a trigger.
+            longer = max(1.0, took_s / self._trigger_s)
+            holding, at_least = (
+                modelled_batch_s(model, sites, at * rates, self._trigger_s)[f]
+                for at in (longer, 1.0 / longer)
+            )
+            if holding > 0.0:
+                over[f] = (
+                    min(took_s / holding, self._trigger_s / at_least) if longer > 1.0 else took_s / holding
+                )
         return BatchTimes(self._trigger_s, over)
 
     def _memory(self, observation: Observation) -> StateMemory | None:

@@ -220,3 +220,11 @@ def test_a_join_may_have_less_room_than_a_line_says_for_its_pairs_grow_with_the_
     plain, joined = seen(joins=False).sites["b"], seen(joins=True).sites["b"]
     assert plain.factor == joined.factor
     assert joined.low < 0.2 * plain.low
+
+
+def test_a_batch_that_holds_the_rows_of_many_triggers_is_no_sign_that_nothing_gets_done() -> None:
+    """Of f's 0.055 cores, 0.05 are fixed. A batch of 20 s, four triggers long, has four triggers' rows."""
+    long = after([look(0.055, batch_s=20.0)] * 20).sites["a"]
+    short = after([look(0.055, batch_s=6.0)] * 20).sites["a"]
+    assert long.limit == short.limit == "time"
+    assert long.factor < short.factor < 1.0
