@@ -146,6 +146,14 @@ class OvertakenError(MooringError):
     exit_code = EngineError.exit_code
 
 
+def installing(extra: str) -> str:
+    """The remedy where a package is missing that an extra of Mooring brings."""
+    return (
+        f"install Mooring with its extra: pip install '.[{extra}]' in a checkout, or "
+        f"pip install 'WHEEL[{extra}]' with the path of its wheel"
+    )
+
+
 def described(failure: BaseException) -> str:
     """For those who read of it in a log: what Mooring raises on purpose, and what the system says of files,
     speak for themselves; of anything else the type, the message, and where it was raised.

@@ -52,7 +52,7 @@ def data_frame(rows: Rows, index: str) -> pandas.DataFrame:
     except ImportError:
         raise InputError(
             "to_pandas() needs pandas, which is not installed",
-            remedy="pip install pandas, or 'mooring[spark]', which brings it",
+            remedy="pip install pandas",
         ) from None
     known: list[dict[str, Any]] = [dict(row) for row in rows.values()]
     names = pandas.Index(list(rows), name=index)

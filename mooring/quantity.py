@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+_SHOWN_IN_MS = 10_000.0
+
 
 def quantity(value: float, unit: str) -> str:
     """With three digits and a prefix.
@@ -14,3 +18,40 @@ def quantity(value: float, unit: str) -> str:
         value /= 1000
         prefixes.pop(0)
     return f"{value:.3g} {prefixes[0]}{unit}"
+
+
+def decimal(value: float, digits: int = 3) -> str:
+    """With so many digits that count, and never an exponent.
+
+    >>> decimal(0.65527), decimal(11_254.2, 4), decimal(0.0000123), decimal(114.0, 2)
+    ('0.655', '11,250', '0.0000123', '110')
+    """
+    text = f"{value:.{digits}g}"
+    if "e" not in text:
+        return text
+    short = float(text)
+    return (
+        f"{short:,.0f}"
+        if abs(short) >= 1.0
+        else f"{short:.{digits - 1 - math.floor(math.log10(abs(short)))}f}"
+    )
+
+
+def milliseconds(value_ms: float, digits: int = 4) -> str:
+    """From 10 s on in seconds.
+
+    >>> milliseconds(310.25), milliseconds(11_254.2)
+    ('310.2 ms', '11.25 s')
+    """
+    if value_ms < _SHOWN_IN_MS or not math.isfinite(value_ms):
+        return f"{decimal(value_ms, digits)} ms"
+    return f"{decimal(value_ms / 1000.0, digits)} s"
+
+
+def duration(seconds: float) -> str:
+    """Of something that was timed; its further digits differ each time.
+
+    >>> duration(0.1143), duration(11.254), duration(0.00006)
+    ('110 ms', '11 s', '0.06 ms')
+    """
+    return f"{decimal(seconds, 2)} s" if seconds >= 1.0 else f"{decimal(1000.0 * seconds, 2)} ms"

@@ -281,6 +281,16 @@ def test_messages_help_and_what_modules_say_of_themselves_use_no_homely_words() 
     assert not [f"{source.relative_to(ROOT)}:{line}" for source, line, text in said if HOMELY.search(text)]
 
 
+def test_messages_and_help_name_no_page_that_a_wheel_lacks() -> None:
+    sources = sorted((ROOT / "mooring").rglob("*.py"))
+    assert not [
+        f"{source.relative_to(ROOT)}:{line}: {text}"
+        for source in sources
+        for line, text in literals(source)
+        if re.search(r"\bdocs/|CONTRIBUTING|README", text)
+    ]
+
+
 def test_guides_use_no_homely_words_and_write_fractions_with_a_zero() -> None:
     prose = {path: BLOCK.sub("", path.read_text()) for path in (ROOT / "README.md", *DOCS.glob("*.md"))}
     assert not [

@@ -1,4 +1,4 @@
-"""`make demo`: the pipeline on three embedded sites, fed with a real trace, checked against the truth.
+"""A pipeline on three embedded sites, fed with a real trace and checked against the truth.
 
     python examples/network_monitoring/demo.py [--policy rod] [--seconds 600] [--calm] [--one-site] [--keep]
 

@@ -18,6 +18,7 @@ from mooring.agents.transport.members import Members
 from mooring.atomic_files import write_whole
 from mooring.coordination.survey import NetworkFigures
 from mooring.model.network.coordinate import Coordinate
+from mooring.quantity import milliseconds
 
 SURVEY_FILE_NAME = "survey.json"
 _HOUR_MS = 3_600_000.0
@@ -107,7 +108,8 @@ def _notes(
         notes.append(f"predicted from network coordinates: {_named(predicted)}")
     if missing:
         notes.append(
-            f"no measured latency of {_named(missing)}: assumed {largest_ms:.3g} ms, the largest measured"
+            f"no measured latency of {_named(missing)}: assumed {milliseconds(largest_ms)}, "
+            "the largest measured"
         )
     age_ms = time.time() * 1000.0 - found.time_ms
     if age_ms > _HOUR_MS:

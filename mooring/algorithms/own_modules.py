@@ -105,7 +105,10 @@ def require_kind(made: object, what: str, name: str, field: str) -> None:
         raise InputError(
             f"{name} is not {what}: it lacks {', '.join(lacks)}",
             field=field,
-            remedy=f"{what} has {', '.join(_MEMBERS[what])} (docs/policies.md, docs/adapting.md)",
+            remedy=(
+                f"{what} has {', '.join(_MEMBERS[what])}; "
+                f"`mooring example own_{what.split()[-1]}.py` copies one"
+            ),
         )
     if what == "a policy":
         _require_subject(getattr(made, "about", None), name, field)

@@ -36,6 +36,7 @@ it at every 700th object takes a tenth of a small plan's time."""
 
 VERBS = {
     "init": "write a first mooring.yml for a pipeline",
+    "example": "list the examples that come with Mooring, or copy one",
     "check": "validate a problem file or project and summarise it",
     "plan": "place the operators of a problem on its sites",
     "evaluate": "print the metrics of a placement",

@@ -19,6 +19,7 @@ from mooring.contracts.decider import Observation, Stall, StallKind
 from mooring.contracts.engine import FragmentReport
 from mooring.controller.trouble_list import affected
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 
 _DO: Mapping[StallKind, str] = {
     "stalled": "see the log of its site, and move it with `mooring moves` if the site is full",
@@ -203,7 +204,8 @@ class Watch:
             return
         more = max(0.0, waiting[-1] - waiting[0]) / max(at_s[-1] - at_s[0], 1e-9)
         share = rate / (rate + more) if more > 0.0 else None
-        why = f"{waiting[-1]:.0f} rows wait, {more:.3g} more each second; it reads {rate:.3g} a second"
+        why = f"{waiting[-1]:.0f} rows wait, {decimal(more)} more each second; "
+        why += f"it reads {decimal(rate)} a second"
         yield "growing backlog", name, at_s[0], progress.key[0], why, share
 
     def _sites(self, seen: Observation) -> Iterator[_Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-from mooring.errors import InputError
+from mooring.errors import InputError, installing
 
 PACKAGES = ("pyspark", "grpc", "pandas", "pyarrow", "sqlglot")
 """What the `spark` extra installs, by the names under which it is imported."""
@@ -29,5 +29,5 @@ def _not_installed(package: str, file: Path | None, field: str | None) -> InputE
         f"this command needs Spark, and {package} is not installed",
         file=file,
         field=field,
-        remedy="pip install 'mooring[spark]'",
+        remedy=installing("spark"),
     )

@@ -40,6 +40,7 @@ from mooring.model.deployment.moves import Move
 from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import as_matrix, both_ways
+from mooring.quantity import milliseconds
 
 Moves = tuple[tuple[int, int], ...]
 """Of one plan: fragments and where they go."""
@@ -215,7 +216,7 @@ class _Look:
         for query in self._late:
             need = self._need(query)
             over_ms, name = need.latency_ms - need.limit_ms, problem.queries[query].name
-            what = f"query {name!r} exceeds its limit by {over_ms:.3g} ms; a stored plan meets it"
+            what = f"query {name!r} exceeds its limit by {milliseconds(over_ms)}; a stored plan meets it"
             yield query, recovering(self._stock.store, need, self._known(need)), what
         for site in self._full:
             here = [o for o, at in self._stock.plans.at.items() if at == site]

@@ -28,6 +28,7 @@ from mooring.model.placement.placement import Placement
 from mooring.model.placement.site_limits import SiteLimits, no_room
 from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal, milliseconds
 
 NO_TIME = "the time budget was spent before it was registered: allow more time"
 
@@ -174,20 +175,21 @@ def in_words(requests: OverlayRequests, wanted: Wanted, rejected: Rejected) -> s
     best = max(obstacle.best, 0.0)
     if best >= obstacle.needed:
         return (
-            f"operator {operator!r} needs {obstacle.needed:.3g} {unit}, and no site with that much left "
+            f"operator {operator!r} needs {decimal(obstacle.needed)} {unit}, and no site with that much left "
             "has room for the operators that must be placed with it"
         )
     return (
-        f"operator {operator!r} needs {obstacle.needed:.3g} {unit}; no site near its streams and its query "
-        f"has more than {best:.3g} left below the threshold, {obstacle.needed - best:.3g} {unit} short"
+        f"operator {operator!r} needs {decimal(obstacle.needed)} {unit}; no site near its streams and its "
+        f"query has more than {decimal(best)} left below the threshold, "
+        f"{decimal(obstacle.needed - best)} short"
     )
 
 
 def _late(requests: OverlayRequests, wanted: Wanted, obstacle: Obstacle) -> str:
     by_ms = obstacle.best - obstacle.needed
-    best = f"the best plan takes {obstacle.best:.4g} ms, {by_ms:.3g} ms too long"
+    best = f"the best plan takes {milliseconds(obstacle.best)}, {milliseconds(by_ms, 3)} too long"
     if obstacle.query == wanted.query:
-        return f"its limit is {obstacle.needed:.4g} ms, and {best}"
+        return f"its limit is {milliseconds(obstacle.needed)}, and {best}"
     other = requests.query_name(obstacle.query)
     shares = f"query {other!r}, which shares operators with it"
-    return f"{shares}, has a limit of {obstacle.needed:.4g} ms, and {best}"
+    return f"{shares}, has a limit of {milliseconds(obstacle.needed)}, and {best}"

@@ -173,7 +173,12 @@ def load_chunk_problem(path: Path) -> ChunkProblem:
 def chunk_problem_from_data(data: object, folder: Path | None = None) -> ChunkProblem:
     """Validate and build. `folder` is where files named by streams are looked for; None: nowhere."""
     if not isinstance(data, Mapping) or not data:
-        fail("", "a chunk file: a mapping with sites, streams and frames", data)
+        fail(
+            "",
+            "a chunk file: a mapping with sites, streams and frames",
+            data,
+            remedy="`mooring example cameras.yaml` copies one",
+        )
     sections = read_fields(data, _SECTIONS, "")
     for section in ("sites", "streams", "frames"):
         if not sections.get(section):

@@ -14,6 +14,7 @@ import numpy as np
 from mooring.arrays import Floats, Ints
 from mooring.chunks.model import ArrayOperator, ChunkPlan, ChunkProblem, OperatorChunks
 from mooring.chunks.partitioning import Partitioning
+from mooring.quantity import milliseconds
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +92,9 @@ def draw_plan(problem: ChunkProblem, plan: ChunkPlan) -> Figure:
         axes.axis("off")
     legend = [Patch(color=_colour(k), label=name) for k, name in enumerate(sites)]
     figure.legend(handles=legend, loc="outside lower center", ncols=min(6, len(sites)), frameon=False)
-    figure.suptitle(f"{plan.latency_ms:.4g} ms per frame, at least {plan.latency_bound_ms:.4g} ms")
+    figure.suptitle(
+        f"{milliseconds(plan.latency_ms)} per frame, at least {milliseconds(plan.latency_bound_ms)}"
+    )
     return figure
 
 

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mooring.cli.input.parsing import Parser
-from mooring.errors import InputError
+from mooring.errors import InputError, installing
 
 PACKAGES = ("starlette", "uvicorn", "prometheus_client")
 _END_S = 5.0
@@ -25,7 +25,7 @@ def require_service(field: str | None = None) -> None:
         raise InputError(
             f"the page needs {missing}, which is not installed",
             field=field,
-            remedy="pip install 'mooring[serve]'",
+            remedy=installing("serve"),
         )
 
 

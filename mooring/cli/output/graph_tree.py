@@ -9,6 +9,7 @@ from rich.tree import Tree
 
 from mooring.model.problem.operator import Operator
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 
 MAX_LINES = 40
 
@@ -35,7 +36,7 @@ class GraphTree:
         streams = self._problem.streams
         for k, stream in enumerate(streams[: self._max_lines]):
             at = f" at {stream.site}" if stream.site else ""
-            label = f"[cyan]{escape(stream.name)}[/cyan] {stream.rate:g}/s{escape(at)}"
+            label = f"[cyan]{escape(stream.name)}[/cyan] {decimal(stream.rate, 6)}/s{escape(at)}"
             # What earlier streams did not need is there for the later ones.
             self._max_lines -= self._grow(
                 root, label, stream.name, max(2, self._max_lines // (len(streams) - k))

@@ -14,7 +14,7 @@ from rich.text import Text
 from mooring.cli.output.result_table import ResultTable
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
-from mooring.quantity import quantity
+from mooring.quantity import decimal, duration, quantity
 
 if TYPE_CHECKING:
     from mooring.model.evaluation.metrics import HeadroomMetric, Metrics
@@ -62,10 +62,6 @@ DESCRIBED = {
 }
 
 
-def duration(seconds: float) -> str:
-    return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.2g} ms"
-
-
 def written(value: float, form: str) -> str:
     return form.format(value) if "{" in form else quantity(value, form)
 
@@ -101,7 +97,7 @@ def site_table(model: LoadModel, placement: Placement) -> Table:
         percent = Text(f"{used:.0%}", style="red bold" if used > FULL else "")
         table.add_row(
             Text(site.name),
-            f"{loads[i]:.3g}",
+            decimal(loads[i]),
             f"{site.capacity:g}",
             bar(used),
             percent,
@@ -173,7 +169,7 @@ def latency_table(metrics: Metrics) -> Table | None:
 
 
 def _milliseconds(latency: float | None) -> str:
-    return "unknown" if latency is None else f"{latency:.4g}"
+    return "unknown" if latency is None else decimal(latency, 4)
 
 
 def headroom_table(room: HeadroomMetric, *, all_streams: bool = False) -> Table:
@@ -193,7 +189,7 @@ def headroom_table(room: HeadroomMetric, *, all_streams: bool = False) -> Table:
         least = min(factors[place] for place in rest)
         free = sum(factors[place] == inf for place in rest)
         said = f"{len(rest)} more" + (f", {free} of them without limit" if free else "")
-        further = Text("no limit" if least == inf else f"{least:.3g} x or more", style="dim")
+        further = Text("no limit" if least == inf else f"{decimal(least)} x or more", style="dim")
         table.add_row(Text(said, style="dim"), further, Text("--all shows them", style="dim"))
     return table
 
@@ -201,7 +197,7 @@ def headroom_table(room: HeadroomMetric, *, all_streams: bool = False) -> Table:
 def _factor(factor: float | None) -> Text:
     if factor is None:
         return Text("no limit", style="green")
-    return Text(f"{factor:.3g} x", style="red" if factor < 1 else "yellow" if factor < 1.25 else "")
+    return Text(f"{decimal(factor)} x", style="red" if factor < 1 else "yellow" if factor < 1.25 else "")
 
 
 def comparison_table(placed: Mapping[str, Metrics], plan_seconds: Mapping[str, float]) -> Table:

@@ -26,6 +26,7 @@ from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.model.problem.reading.fields import refuse_reference
+from mooring.quantity import milliseconds
 
 DESCRIPTION = (
     "Runs the agent of a site, which hosts the site's part of the decentralised protocols. Without "
@@ -160,6 +161,6 @@ def _agents(found: ProjectMembers, statuses: list[AgentStatus]) -> Table:
 def _print_latencies(latencies: MeasuredLatencies, terminal: Terminal) -> None:
     for a, row in (latencies.latency_ms or {}).items():
         for b, ms in row.items():
-            terminal.print(escape(f"{a} - {b}: {ms:.3g} ms"))
+            terminal.print(escape(f"{a} - {b}: {milliseconds(ms)}"))
     for note in latencies.notes:
         terminal.print(escape(note))

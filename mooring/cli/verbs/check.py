@@ -19,6 +19,7 @@ from mooring.model.load.limits import require_some_capacity
 from mooring.model.load.model import LoadModel
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 
 if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
@@ -125,8 +126,8 @@ def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
     load = float(model.totals @ model.present)
     if load > model.capacity_left_cores:
         warnings.append(
-            f"the present rates need {load:.3g} cores, more than the {model.capacity_left_cores:.3g} that "
-            "all sites have left"
+            f"the present rates need {decimal(load)} cores, more than the "
+            f"{decimal(model.capacity_left_cores)} that all sites have left"
         )
     if problem.queries:
         consumed = {query.reads for query in problem.queries}

@@ -22,6 +22,7 @@ from mooring.cli.input.files import make_folder, write_text
 from mooring.cli.input.parsing import Parser, positive_count, seconds
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
+from mooring.quantity import milliseconds
 
 DESCRIPTION = (
     "Partitions every operator's array into chunks and assigns each chunk to a site. A search over "
@@ -159,8 +160,8 @@ def _print(
         terminal.print(f"\n{escape(letters)}")
     gap = plan.latency_ms / plan.latency_bound_ms - 1 if plan.latency_bound_ms else 0.0
     terminal.print(
-        f"\npredicted latency [bold]{plan.latency_ms:.4g} ms[/bold] per frame; no chunk plan is below "
-        f"{plan.latency_bound_ms:.4g} ms ({gap:.1%} above it)"
+        f"\npredicted latency [bold]{milliseconds(plan.latency_ms)}[/bold] per frame; no chunk plan is below "
+        f"{milliseconds(plan.latency_bound_ms)} ({gap:.1%} above it)"
     )
     terminal.print(
         f"load {problem.load():.0%} of all sites; {planned.log.evaluations:,} candidates simulated"

@@ -18,6 +18,7 @@ from mooring.cli.output.tables import headroom_table
 from mooring.cli.output.terminal import Terminal
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.planning import headroom
+from mooring.quantity import decimal
 
 if TYPE_CHECKING:
     from mooring.model.placement.placement import Placement
@@ -81,11 +82,11 @@ def views_table(views: Mapping[str, Mapping[str, Any]]) -> Table:
         most = view["most_rows"]
         table.add_row(
             Text(name),
-            f"{view['refresh_cpu_s']:.3g} CPU s",
+            f"{decimal(view['refresh_cpu_s'])} CPU s",
             f"{view['refresh_s']:g} s",
             f"{view['rows']} rows",
-            f"{view['rows_per_s']:.3g}/s",
-            "no limit" if most is None else f"{most:.3g} rows",
+            f"{decimal(view['rows_per_s'])}/s",
+            "no limit" if most is None else f"{decimal(most)} rows",
             _for(view["fits_for_s"]),
         )
     return table
@@ -103,4 +104,4 @@ def _for(seconds: float | None) -> Text:
         return Text("does not fit", style="red")
     units = ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes"), (1.0, "seconds"))
     size, unit = next((each for each in units if seconds >= each[0]), units[-1])
-    return Text(f"{seconds / size:.2g} {unit}", style="yellow" if seconds < 86400 else "")
+    return Text(f"{decimal(seconds / size, 2)} {unit}", style="yellow" if seconds < 86400 else "")

@@ -15,6 +15,7 @@ from mooring.errors import InputError
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.write import write_problem
 from mooring.progress import Report
+from mooring.quantity import decimal
 from mooring.spark.event_logs.event_log import EventLogReader, LoggedApplication, SharedSamples
 from mooring.spark.event_logs.imported_problem import ImportedProblem, import_applications
 from mooring.spark.event_logs.lines import LineCounts, log_groups, read_lines
@@ -148,9 +149,9 @@ def _table(imported: ImportedProblem) -> Table:
             escape(e.query),
             escape(e.site),
             f"{e.rate:.1f}",
-            f"{e.cost_us:.3g}",
-            f"{e.fixed_cores:.3g}",
-            f"{e.load_cores:.3g}",
+            decimal(e.cost_us),
+            decimal(e.fixed_cores),
+            decimal(e.load_cores),
             f"{e.error:.0%}",
         )
     return table

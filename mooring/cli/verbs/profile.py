@@ -13,6 +13,7 @@ from rich.table import Table
 from mooring.cli.input.parsing import Parser, add_project, positive_count
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError, InputError
+from mooring.quantity import decimal
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.pipeline.statistics_file import MeasuredStatistics
 from mooring.spark.pipeline.statistics_used import CostSource
@@ -138,4 +139,4 @@ def _table(statistics: MeasuredStatistics) -> Table:
 def _with_error(value: float | None, error: float | None) -> str:
     if value is None:
         return ""
-    return f"{value:.3g}" + ("" if not error else f" ± {error:.1g}")
+    return decimal(value) + ("" if not error else f" ± {decimal(error, 1)}")

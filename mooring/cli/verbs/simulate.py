@@ -27,6 +27,7 @@ from mooring.model.problem.changes.change import Changes
 from mooring.model.problem.files import load_changes
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 from mooring.simulator.data_plane.binding import Behaviour
 from mooring.simulator.data_plane.figure import draw_report
 from mooring.simulator.data_plane.report import SimulationReport, largest
@@ -218,7 +219,7 @@ def _print(report: SimulationReport, terminal: Terminal, most: int | None) -> No
         query = report.queries[name]
         own = query.latency
         figures = [own.mean_ms, own.p50_ms, own.p95_ms, own.p99_ms, own.max_ms]
-        cells = [f"{value:.4g}" if value == value else "-" for value in figures]
+        cells = [decimal(value, 4) if value == value else "-" for value in figures]
         limit = "-" if query.max_latency_ms is None else f"{query.max_latency_ms:g}"
         within = "-" if query.within_limit is None else f"{query.within_limit:.1%}"
         queries.add_row(escape(name), f"{own.tuples:,}", *cells, limit, within)
@@ -229,7 +230,7 @@ def _print(report: SimulationReport, terminal: Terminal, most: int | None) -> No
     for name in busiest:
         site = report.sites[name]
         sites.add_row(
-            escape(name), f"{site.utilisation:.1%}", f"{site.mean_queue:.4g}", f"{site.max_queue:,.0f}"
+            escape(name), f"{site.utilisation:.1%}", decimal(site.mean_queue, 4), f"{site.max_queue:,.0f}"
         )
     if (rest := len(report.queries) - len(latest)) > 0:
         queries.add_row(f"[dim]{rest} more, with a lower p99: --all shows them[/dim]")
@@ -243,7 +244,7 @@ def _print(report: SimulationReport, terminal: Terminal, most: int | None) -> No
     terminal.print()
     colour = "red" if report.overloaded else "green"
     terminal.print(f"[{colour}]{escape(report.verdict)}[/{colour}]")
-    terminal.print(f"{report.seconds:.4g} s of virtual time, {report.events:,} events")
+    terminal.print(f"{decimal(report.seconds, 4)} s of virtual time, {report.events:,} events")
 
 
 def add_scenario(parser: Parser) -> None:

@@ -15,6 +15,7 @@ from mooring.cli.input.parsing import Parser, names, positive_count, seconds
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.errors import InputError
 from mooring.progress import Report
+from mooring.quantity import decimal
 from mooring.traces.rates import write_rates
 from mooring.traces.summary import TraceRequest, TraceSummary, holds_counts, summarise_traces
 
@@ -111,6 +112,6 @@ def _moments(summary: TraceSummary) -> Table:
     correlation = (sums.correlation().sum(axis=1) - 1) / others
     rows = zip(sums.streams, sums.mean(), sums.deviation(), sums.peak(), correlation, strict=True)
     for name, mean, deviation, peak, shared in list(rows)[:ROWS_SHOWN]:
-        cells = [f"{value:.4g}" for value in (mean, deviation, peak)]
+        cells = [decimal(value, 4) for value in (mean, deviation, peak)]
         table.add_row(Text(name), *cells, f"{shared:.2f}" if len(sums.streams) > 1 else "")
     return table

@@ -14,6 +14,7 @@ from mooring.model.load.queued.latencies import LatencyParts, queued_latencies
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.shared import as_shared
 from mooring.model.problem.problem import Problem
+from mooring.quantity import milliseconds
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def _mean(total_ms: np.ndarray, ways_ms: np.ndarray) -> str:
         )
     queued_ms = float(total_ms.mean() - ways_ms.mean())
     return (
-        f"Queries take {total_ms.mean():.4g} ms on average, {queued_ms:.4g} ms of it in queues and in "
-        "processing, the rest on links."
+        f"Queries take {milliseconds(total_ms.mean())} on average, {milliseconds(queued_ms)} of it in queues "
+        "and in processing, the rest on links."
     )
 
 
@@ -65,7 +66,10 @@ def _slowest(problem: Problem, q: int, total_ms: np.ndarray, ways_ms: np.ndarray
     if len(total_ms) < 2 or not np.isfinite(total_ms[q]):
         return []
     name = problem.queries[q].name
-    return [f"Query {name} is the slowest: {total_ms[q]:.4g} ms, {ways_ms[q]:.4g} ms of it on links."]
+    return [
+        f"Query {name} is the slowest: {milliseconds(total_ms[q])}, "
+        f"{milliseconds(ways_ms[q])} of it on links."
+    ]
 
 
 def _busiest(problem: Problem, site: int, found: LatencyParts) -> list[str]:
@@ -75,7 +79,7 @@ def _busiest(problem: Problem, site: int, found: LatencyParts) -> list[str]:
     if not np.isfinite(wait_ms):
         return [f"Site {problem.sites[site].name} is full: its queue grows without bound."]
     name = problem.sites[site].name
-    return [f"Messages wait longest at {name}: {wait_ms:.4g} ms at a utilisation of {used:.0%}."]
+    return [f"Messages wait longest at {name}: {milliseconds(wait_ms)} at a utilisation of {used:.0%}."]
 
 
 def _shared(placement: Placement) -> list[str]:
@@ -85,7 +89,9 @@ def _shared(placement: Placement) -> list[str]:
         return []
     found = queued_latencies(running.problem, running.site_of_operator.tolist())
     mean_ms, busiest = 1e3 * float(found.query_s.mean()), int(np.argmax(found.site_utilisation))
-    wait = f"take {mean_ms:.4g} ms on average" if np.isfinite(mean_ms) else "still have unbounded latency"
+    wait = (
+        f"take {milliseconds(mean_ms)} on average" if np.isfinite(mean_ms) else "still have unbounded latency"
+    )
     return [
         f"With equal operators shared, queries {wait}; the busiest site is then "
         f"{running.problem.sites[busiest].name}, at {found.site_utilisation[busiest]:.0%}."
@@ -101,5 +107,5 @@ def _limits(problem: Problem, total_ms: np.ndarray) -> list[str]:
     verb = "is" if len(late) == 1 else "are"
     return [
         f"{len(late)} of {count} latency limits {verb} not met with queues; {problem.queries[worst].name} "
-        f"exceeds its limit by {late[worst]:.4g} ms."
+        f"exceeds its limit by {milliseconds(late[worst])}."
     ]

@@ -19,7 +19,7 @@ from mooring.model.placement.links import node_flows
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import Latencies
 from mooring.model.problem.problem import Problem
-from mooring.quantity import quantity
+from mooring.quantity import milliseconds, quantity
 
 ALIKE = 5e-4
 """Relative difference that is not worth a word."""
@@ -204,7 +204,7 @@ def _link(problem: Problem, dominant: Dominant, usage: float, unit: str) -> str:
     latency_ms = 1e3 * dominant.usage / dominant.per_second
     return (
         f"The link from {source} to {target} carries the most, {dominant.usage / usage:.1%} of it: "
-        f"{quantity(dominant.per_second, f'{unit}/s')} over {latency_ms:.4g} ms, mostly from "
+        f"{quantity(dominant.per_second, f'{unit}/s')} over {milliseconds(latency_ms)}, mostly from "
         f"{_name(problem, dominant.node)}."
     )
 
@@ -219,8 +219,8 @@ def _delay(problem: Problem, detour: Detour | None) -> str:
         return "No query takes longer than the direct way from its farthest stream."
     name, longer = problem.queries[detour.query].name, detour.way_ms / detour.direct_ms
     return (
-        f"Query {name} has the longest detour: {detour.way_ms:.4g} ms over its operators, {longer:.1f} "
-        f"times the {detour.direct_ms:.4g} ms of the direct way."
+        f"Query {name} has the longest detour: {milliseconds(detour.way_ms)} over its operators, "
+        f"{longer:.1f} times the {milliseconds(detour.direct_ms)} of the direct way."
     )
 
 
@@ -237,7 +237,7 @@ def _limits(placement: Placement) -> list[str]:
     verb = "is" if len(late) == 1 else "are"
     return [
         f"{len(late)} of {count} latency limits {verb} not met; {problem.queries[worst].name} exceeds its "
-        f"limit by {late[worst]:.4g} ms."
+        f"limit by {milliseconds(late[worst])}."
     ]
 
 

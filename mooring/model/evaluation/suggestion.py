@@ -18,6 +18,7 @@ from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 
 SEARCH_POINTS = 2**10
 """Directions while candidates are compared; the winner is checked again with more."""
@@ -86,8 +87,8 @@ class MoreCapacity:
     def sentence(self, problem: Problem) -> str:
         name = problem.sites[self.site].name
         return (
-            f"No single move or swap improves the placement; {self.cores:.2g} more cores at {name} would "
-            f"{_effect(self.gain, self.measure)}."
+            f"No single move or swap improves the placement; {decimal(self.cores, 2)} more cores at "
+            f"{name} would {_effect(self.gain, self.measure)}."
         )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from mooring.errors import InfeasibleError
 from mooring.model.load.model import LoadModel
+from mooring.quantity import decimal
 
 
 def require_some_capacity(model: LoadModel) -> None:
@@ -13,14 +14,16 @@ def require_some_capacity(model: LoadModel) -> None:
     capacity, fixed = float(model.capacity_cores.sum()), float(model.fixed_cores.sum())
     if fixed >= capacity:
         raise InfeasibleError(
-            f"the fixed load of all fragments is {fixed:.3g} cores, but the sites have {capacity:.3g} in all",
+            f"the fixed load of all fragments is {decimal(fixed)} cores, but the sites have "
+            f"{decimal(capacity)} in all",
             remedy="add capacity, or merge fragments",
         )
     least = float(model.totals @ model.lower)
     if least >= model.capacity_left_cores:
         worst = int(np.argmax(model.totals * model.lower))
         raise InfeasibleError(
-            f"the minimum rates need {least:.3g} cores, but all sites together have "
-            f"{model.capacity_left_cores:.3g} left; most of it comes from {model.variables[worst].name!r}",
+            f"the minimum rates need {decimal(least)} cores, but all sites together have "
+            f"{decimal(model.capacity_left_cores)} left; most of it comes from "
+            f"{model.variables[worst].name!r}",
             remedy="add capacity or lower the min_rate of that stream",
         )

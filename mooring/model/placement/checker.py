@@ -8,6 +8,7 @@ from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.site_limits import SLACK
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 
 
 def violations(problem: Problem, model: LoadModel, placement: Placement) -> list[str]:
@@ -45,11 +46,12 @@ def _limits(problem: Problem, model: LoadModel, placement: Placement) -> list[st
     for site, fixed_cores, memory_mb in zip(problem.sites, fixed, memory, strict=True):
         if fixed_cores > site.capacity * (1.0 + SLACK):
             found.append(
-                f"site {site.name!r} has {site.capacity:.4g} cores, "
-                f"its fragments need {fixed_cores:.4g} at rate zero"
+                f"site {site.name!r} has {decimal(site.capacity, 4)} cores, "
+                f"its fragments need {decimal(fixed_cores, 4)} at rate zero"
             )
         if site.memory_mb is not None and memory_mb > site.memory_mb * (1.0 + SLACK):
             found.append(
-                f"site {site.name!r} has {site.memory_mb:.4g} MB, its fragments need {memory_mb:.4g} MB"
+                f"site {site.name!r} has {decimal(site.memory_mb, 4)} MB, "
+                f"its fragments need {decimal(memory_mb, 4)} MB"
             )
     return found

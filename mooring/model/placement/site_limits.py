@@ -14,6 +14,7 @@ from mooring.arrays import Bools, Floats, Ints
 from mooring.errors import InfeasibleError
 from mooring.model.load.model import LoadModel
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 
 SLACK = 1e-9
 """Relative to a site's capacity: rounding in sums of up to a million parts must not forbid an exact fit."""
@@ -83,11 +84,11 @@ def no_room(
     else:
         site = f"site number {pin}" if problem is None else f"site {problem.sites[pin].name!r}"
         where, most = f"{site}, where it is pinned, has", (capacity_left_cores[pin], memory_left_mb[pin])
-    needs = f"{model.fixed_cores[fragment]:.4g} cores at rate zero"
-    left = f"{max(float(most[0]), 0.0):.4g} cores"
+    needs = f"{decimal(model.fixed_cores[fragment], 4)} cores at rate zero"
+    left = f"{decimal(max(float(most[0]), 0.0), 4)} cores"
     if model.memory_mb[fragment] > 0.0:
-        needs += f" and {model.memory_mb[fragment]:.4g} MB"
-        left += f" and {max(float(most[1]), 0.0):.4g} MB"
+        needs += f" and {decimal(model.memory_mb[fragment], 4)} MB"
+        left += f" and {decimal(max(float(most[1]), 0.0), 4)} MB"
     return InfeasibleError(
         f"fragment {fragment_name} needs {needs}; with the others placed, {where} {left} left",
         remedy="add capacity or memory, unpin an operator, or merge fragments",

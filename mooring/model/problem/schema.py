@@ -127,7 +127,12 @@ _NOT_WITH_LOAD = (
 def problem_from_data(data: object, folder: Path | None = None) -> Problem:
     """Validate and build. `folder` is where files named by the problem are looked for; None: nowhere."""
     if not isinstance(data, Mapping) or not data:
-        fail("", "a problem: a mapping with sites, streams and operators", data)
+        fail(
+            "",
+            "a problem: a mapping with sites, streams and operators",
+            data,
+            remedy="`mooring example network_monitoring.yaml` copies one",
+        )
     _refuse_other_kinds(data)
     gather = Gathered(MOST_PROBLEMS)
     sections: dict[str, Any] = noted_fields(data, _SECTIONS, "", gather)

@@ -61,7 +61,7 @@ def _check_columns(frames: DataFrame, inputs: Sequence[str]) -> None:
     if missing:
         raise InputError(
             f"found a DataFrame without the column {missing[0]!r}; it has {', '.join(frames.columns)}",
-            remedy=f"frames have the columns {', '.join(needed)}: see docs/chunks.md",
+            remedy=f"frames have the columns {', '.join(needed)}",
         )
 
 

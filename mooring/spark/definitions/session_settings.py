@@ -64,7 +64,7 @@ def launch_settings(spec: PipelineSpec, spec_file: Path) -> dict[str, str]:
                     "found a setting for access control of a site, which Mooring sets by itself",
                     file=spec_file,
                     field=f"configuration.{name}",
-                    remedy="remove it; existing endpoints have settings of their own (docs/security.md)",
+                    remedy="remove it; an existing endpoint keeps the settings that it was started with",
                 )
             )
     gather.raise_any()

@@ -99,7 +99,7 @@ def check_format(arguments: TableArguments, name: str, session: SparkSession, pl
             file=place,
             remedy=(
                 f"remove the format or use {PARQUET!r}; at an endpoint with a fitting release, define "
-                "a sink of that format and a flow into it (docs/connectors.md)"
+                "a sink of that format and a flow into it"
             ),
         )
     known = (*FILE_FORMATS, *CONNECTED_FORMATS)

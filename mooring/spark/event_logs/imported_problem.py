@@ -25,6 +25,7 @@ from mooring.errors import InputError
 from mooring.model.load.measured.measurements import BatchSample, CostFit, Measured, fit_cost, ratio, warm
 from mooring.model.problem.history import RateHistory
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 from mooring.spark.event_logs.event_log import MOST_QUERIES, LoggedApplication, LoggedBatch, LoggedQuery
 
 DRIVER_CPU_PER_TASK_SHARE = 1.6
@@ -211,7 +212,7 @@ def _notes(applications: Sequence[LoggedApplication], estimates: Sequence[QueryE
     ]
     other = sum(application.other_cpu_s for application in applications)
     if other > 0.0:
-        notes.append(f"left out {other:.3g} CPU seconds of tasks that belong to no streaming query")
+        notes.append(f"left out {decimal(other)} CPU seconds of tasks that belong to no streaming query")
     skipped = sum(application.skipped for application in applications)
     if skipped:
         notes.append(f"skipped {skipped} unreadable lines")

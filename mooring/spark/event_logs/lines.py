@@ -115,6 +115,6 @@ def _zstd(file: Path) -> Any:
         raise InputError(
             "is compressed with zstd, and pyarrow is not installed",
             file=file,
-            remedy="pip install 'mooring[spark]', or decompress it with zstd -d",
+            remedy="pip install pyarrow, or decompress it with zstd -d",
         ) from None
     return pyarrow.CompressedInputStream(pyarrow.OSFile(str(file)), "zstd")

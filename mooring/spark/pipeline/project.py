@@ -63,6 +63,7 @@ ASSUMED_RATE = 100.0
 DURABLE, FAST = "durable", "fast"
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
 
+_FIRST_SETTINGS = "`mooring init` writes one; `sites: {here: {capacity: 2}}` is enough"
 _PROBLEM_SECTIONS = ("version", "sites", "latency_ms", "network", "streams", "queries")
 _STATISTICS_FIELDS: dict[str, Check] = {
     key: OPERATOR_FIELDS[key]
@@ -218,7 +219,7 @@ def load_project(project: Path) -> Project:
         raise InputError(
             "found no mooring.yml beside the pipeline spec",
             file=folder,
-            remedy="`mooring init` writes one; `sites: {here: {capacity: 2}}` is enough (docs/spark.md)",
+            remedy=_FIRST_SETTINGS,
         )
     try:
         settings = _read_settings(load_data(found[0]), work_folder_of_spec(spec_file), PipelineNames.of(spec))
@@ -242,7 +243,7 @@ def load_project_without_settings(project: Path) -> Project:
 def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> ProjectSettings:
     """All that is wrong is raised at once."""
     if not isinstance(data, Mapping):
-        fail("", "a mapping with at least sites", data)
+        fail("", "a mapping with at least sites", data, remedy=_FIRST_SETTINGS)
     gather = Gathered()
     own = _own_sections(data, names, gather)
     sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}

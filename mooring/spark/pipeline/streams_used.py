@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from mooring.model.problem.stream import Stream
+from mooring.quantity import decimal
 from mooring.spark.definitions.session_settings import setting_notes
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import ASSUMED_RATE
@@ -76,7 +77,9 @@ def assumption_notes(layout: Layout) -> list[str]:
     assumed = streams_without_rate(layout)
     if measured:
         lines = _learnt_streams(layout)
-        shown = ", ".join(f"{name} {rates[name]:.3g} ± {lines[name].rate_error:.1g}" for name in measured)
+        shown = ", ".join(
+            f"{name} {decimal(rates[name])} ± {decimal(lines[name].rate_error, 1)}" for name in measured
+        )
         notes.append(f"rates as learnt by runs, in rows per second: {shown}")
     if assumed:
         notes.append(

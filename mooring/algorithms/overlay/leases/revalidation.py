@@ -14,6 +14,7 @@ from mooring.algorithms.overlay.leases.lease_messages import LeasePlan
 from mooring.algorithms.overlay.leases.site_view import OverlaySurroundings, Served
 from mooring.algorithms.overlay.search.partial_plans import LATENCY_SLACK_MS
 from mooring.algorithms.overlay.search.shared_operator import NOWHERE, upstream_first
+from mooring.quantity import milliseconds
 
 Measured = Mapping[tuple[int, int], float]
 """Milliseconds between two sites, the smaller number first."""
@@ -84,6 +85,6 @@ def revalidated(
         known[query] = ms
         allowed = max(limits.get(query, float("inf")), now[query] or 0.0)
         if ms > allowed + LATENCY_SLACK_MS:
-            late = f"query {query} would take {ms:.4g} ms, {ms - allowed:.3g} ms over its limit"
+            late = f"query {query} would take {milliseconds(ms)}, {milliseconds(ms - allowed)} over its limit"
             return Revalidated(known, late)
     return Revalidated(known, None)

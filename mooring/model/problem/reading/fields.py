@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 import reprlib
 import sys
@@ -23,6 +24,31 @@ _LONGEST_NAME = 200
 _SECRET = re.compile(r"sc:/|[;@]|token|secret|password", re.IGNORECASE)
 """What may be, or hold, a token: an address in the wrong place, a misspelt one, or the token by itself."""
 _LARGEST = sys.float_info.max
+_COUNTED_IN = {
+    "capacity": "cores",
+    "fixed_cores": "cores",
+    "rate": "tuples per second",
+    "min_rate": "tuples per second",
+    "max_rate": "tuples per second",
+    "bytes": "bytes",
+    "state_bytes": "bytes",
+    "memory_mb": "MB",
+}
+_SUFFIXES = {"us": "microseconds", "ms": "milliseconds", "s": "seconds"}
+"""Of the names of fields."""
+_UNIT_WORDS = {
+    "cores": {"": 1.0, "core": 1.0, "cores": 1.0, "cpu": 1.0, "cpus": 1.0, "m": 1e-3},
+    "tuples per second": {"": 1.0, "/s": 1.0, "k": 1e3, "k/s": 1e3, "m": 1e6, "m/s": 1e6},
+    "bytes": {"": 1.0, "b": 1.0, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9},
+    "MB": {"": 1.0, "m": 1.0, "mb": 1.0, "mib": 1.048576, "g": 1e3, "gb": 1e3, "gib": 1073.741824},
+    "microseconds": {"": 1.0, "us": 1.0, "µs": 1.0, "ms": 1e3, "s": 1e6},
+    "milliseconds": {"": 1.0, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "min": 6e4},
+    "seconds": {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0},
+}
+"""What people write behind a number, by the unit of its field, and what that is worth in it."""
+_WITH_UNIT = re.compile(
+    r"((?:[0-9]{1,3}(?:[_ ,][0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?) ?([a-zµ/]*)", re.IGNORECASE
+)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -59,21 +85,31 @@ def fail(path: str, expected: str, value: object, *, remedy: str | None = None) 
 def number(value: object, path: str) -> float:
     """Finite and not negative."""
     if type(value) is not float and type(value) is not int:
-        fail(path, "a number", value, remedy="write it without quotes" if _reads_as_number(value) else None)
+        unit = _unit_of(path)
+        fail(path, f"a number of {unit}" if unit else "a number", value, remedy=_number_meant(value, unit))
     if not 0.0 <= value <= _LARGEST:
         fail(path, "a finite number that is not negative", value)
     return float(value)
 
 
-def _reads_as_number(value: object) -> bool:
-    """A text that would be one but for its quotes."""
-    if not isinstance(value, str) or len(value) > _LONGEST_NAME:
-        return False
+def _unit_of(path: str) -> str:
+    """In which a field counts; nothing where it has none, or a name that says none."""
+    field = path.rpartition(".")[2]
+    return _COUNTED_IN.get(field) or _SUFFIXES.get(field.rpartition("_")[2] if "_" in field else "", "")
+
+
+def _number_meant(value: object, unit: str) -> str | None:
+    """What to write in place of a text that has quotes, digits in groups, or a unit."""
+    text = value.strip() if isinstance(value, str) and len(value) <= _LONGEST_NAME else ""
+    found = _WITH_UNIT.fullmatch(text)
+    if found is None or (worth := _UNIT_WORDS.get(unit, {"": 1.0}).get(found[2].lower())) is None:
+        return None
     try:
-        float(value)
+        plain = float(text)
     except ValueError:
-        return False
-    return True
+        digits = re.sub("[_ ,]", "", found[1])
+        return f"write {float(digits) * worth:.15g}"
+    return "write it without quotes" if math.isfinite(plain) else None
 
 
 def positive(value: object, path: str) -> float:

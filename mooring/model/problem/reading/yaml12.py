@@ -34,6 +34,7 @@ _SPECIAL: dict[str, object] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
 }
+_LINE_END = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _TEXT_TAGS = {None, "!", "tag:yaml.org,2002:str"}
 _PLAIN_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null")}
 _CONTAINER_TAGS = {None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"}
@@ -67,21 +68,23 @@ def _integer(text: str) -> int | float:
 
 
 def parse_yaml(text: str) -> object:
-    """The one document in `text`; `InputError` (without the file's name) if it is not that."""
+    """The one document in `text`, None if that is empty; `InputError` (without the file's name) if it is not
+    that.
+    """
     parser = None
     try:
         parser = _Parser(text)
         documents = _Builder(parser).build()
     except yaml.YAMLError as error:
-        raise _syntax_error(error) from None
+        raise syntax_error(error, text) from None
     except UnicodeEncodeError:
         raise InputError("not valid YAML: found half of a surrogate pair") from None
     finally:
         if parser is not None:
             parser.dispose()
-    if len(documents) != 1:
+    if len(documents) > 1:
         raise InputError(f"found {len(documents)} YAML documents, expected one")
-    return documents[0]
+    return documents[0] if documents else None
 
 
 class _Open(NamedTuple):
@@ -200,8 +203,50 @@ def _tag_error(event: Any) -> InputError:
     )
 
 
-def _syntax_error(error: yaml.YAMLError) -> InputError:
+def syntax_error(error: yaml.YAMLError, text: str) -> InputError:
+    """What to write instead, where a tab, an indent or a bracket is at fault: the parser names what it was
+    reading, which says little to whoever wrote the file.
+    """
     mark = getattr(error, "problem_mark", None)
-    where = "" if mark is None else f" at line {mark.line + 1}, column {mark.column + 1}"
-    what = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
-    return InputError(f"not valid YAML{where}: {str(what)[:200]}")
+    what = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read")
+    if mark is None:
+        return InputError(f"not valid YAML: {what[:200]}")
+    lines = _LINE_END.split(text)
+    line = lines[mark.line] if mark.line < len(lines) else ""
+    at, remedy = f"at line {mark.line + 1}, column {mark.column + 1}", None
+    own, context = _indent(line), getattr(error, "context_mark", None)
+    opened = {"while parsing a flow mapping": "{}", "while parsing a flow sequence": "[]"}.get(
+        getattr(error, "context", None) or ""
+    )
+    if "\t" in line[: len(line) - len(line.lstrip())] or line[mark.column : mark.column + 1] == "\t":
+        what, remedy = "found a tab, and YAML is indented with spaces", "replace it with spaces"
+    elif opened is not None and context is not None:
+        what = f"the {opened[0]} of line {context.line + 1} is not closed"
+        remedy = f"close it with {opened[1]}"
+    elif own is not None and own not in (around := _open_indents(lines[: mark.line])) and around:
+        near = min(around, key=lambda indent: abs(indent - own))
+        levels = " or ".join(map(str, sorted(around)))
+        what = f"found an indent of {own}, and the lines that it may belong to are indented by {levels}"
+        remedy = f"indent it by {near}" if near else "begin it without a space"
+    elif "mapping values are not allowed" in what:
+        remedy = "put a text with a colon in quotes"
+    return InputError(f"not valid YAML {at}: {what[:200]}", remedy=remedy)
+
+
+def _indent(line: str) -> int | None:
+    """How many spaces it begins with; None where nothing or only a comment follows."""
+    content = line.lstrip(" ")
+    return None if not content or content.startswith("#") else len(line) - len(content)
+
+
+def _open_indents(lines: list[str]) -> set[int]:
+    """Of the blocks that the last of the lines lies in."""
+    found: set[int] = set()
+    for line in reversed(lines):
+        indent = _indent(line)
+        if indent is not None and (not found or indent < min(found)):
+            found.add(indent)
+            found |= {indent + 2} if line[indent:].startswith("- ") else set()
+        if indent == 0:
+            break
+    return found

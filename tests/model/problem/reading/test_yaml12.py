@@ -87,9 +87,14 @@ def test_aliases_stand_for_their_anchor() -> None:
         ("a: !!timestamp 2024-01-01", "tag"),
         ("a: !!map x", "tag"),
         ("a: 1\n---\nb: 2", "2 YAML documents"),
-        ("", "0 YAML documents"),
         ("a: [1, 2", "not valid YAML"),
-        ("a: 1\n b: 2", "not valid YAML at line 2"),
+        ("a: 1\n b: 2", "at line 2, column 3: found an indent of 1, and the lines that it may belong to"),
+        ("a:\n  b: 1\n   c: 2", "are indented by 0 or 2 (indent it by 2)"),
+        ("a:\n- b: 1\n c: 2", "are indented by 0 or 2"),
+        ("a:\n\tb: 1", "at line 2, column 1: found a tab, and YAML is indented with spaces"),
+        ("a: {b: 1\nc: 2", "the { of line 1 is not closed (close it with })"),
+        ("a: [1\nb: 2", "the [ of line 1 is not closed (close it with ])"),
+        ("a: b: c", "at line 1, column 5: mapping values are not allowed in this context (put a text"),
         ("\x01", "not valid YAML"),
         ("\ud800", "surrogate"),
     ],
@@ -98,6 +103,11 @@ def test_what_is_refused_and_how_it_is_told(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_yaml(text)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n"])
+def test_an_empty_file_is_nothing(text: str) -> None:
+    assert parse_yaml(text) is None
 
 
 def test_a_quoted_merge_sign_is_a_name() -> None:
