@@ -13,6 +13,7 @@ contradicts its coordinate, or if it refuses an operator after advertising room.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -101,11 +102,17 @@ class Mapper:
         sites: Contacts,
         params: MappingParams,
         site_of: Ints | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
+        """`names`: of the operators, for people."""
+        self.names = names
         self.springs, self.virtual_ms, self.space, self.sites = springs, virtual_ms, space, sites
         self.params = params
         self.site_of = np.full(len(springs), -1, dtype=np.int64) if site_of is None else site_of.copy()
         self.report = MappingReport()
+
+    def _named(self, operator: int) -> str:
+        return f"operator number {operator}" if self.names is None else repr(self.names[operator])
 
     def place(self, operator: int) -> int:
         """The site for one operator; `InfeasibleError` when no site will have it."""
@@ -124,7 +131,7 @@ class Mapper:
                 return site
             if last:
                 raise InfeasibleError(
-                    f"operator {operator}: none of {len(found)} sites answered and has room",
+                    f"{self._named(operator)}: none of {len(found)} sites answered and has room",
                     remedy="add capacity, memory or bandwidth",
                 )
             count *= 2

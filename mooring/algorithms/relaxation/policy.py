@@ -118,7 +118,8 @@ class Relaxation:
         for fragment in pinned.tolist():
             sites.take(fragment, int(model.pinned_site[fragment]))
         params = MappingParams(self.mapping, self.candidates, self.shortlist, self.probes)
-        mapper = Mapper(springs, virtual_ms, CostSpace(embedding), sites, params, model.pinned_site)
+        names = problem.fragment_names
+        mapper = Mapper(springs, virtual_ms, CostSpace(embedding), sites, params, model.pinned_site, names)
         scale = LoadScale(self.load_ms)
         for later in range(max(self.passes, 1)):
             for fragment in order.tolist():

@@ -18,10 +18,17 @@ class GraphTree:
     """Operators read by several others appear below the first of their inputs and are named at the others."""
 
     def __init__(
-        self, problem: Problem, max_lines: int = MAX_LINES, sites: Mapping[str, str] | None = None
+        self,
+        problem: Problem,
+        max_lines: int = MAX_LINES,
+        sites: Mapping[str, str] | None = None,
+        loads: Mapping[str, float] | None = None,
     ) -> None:
-        """`sites`: fragment -> where it runs, of a placement that is to be shown."""
+        """`sites`: fragment -> where it runs, of a placement that is to be shown. `loads`: operator -> cores,
+        its instances together.
+        """
         self._problem = problem
+        self._loads = loads or {}
         self._sites = sites or {}
         self._instances = _instances(problem)
         self._readers = _readers(problem)
@@ -32,7 +39,8 @@ class GraphTree:
         self._max_lines = max_lines
 
     def build(self) -> Tree:
-        root = Tree("[bold]streams and their operators[/bold]", guide_style="dim")
+        loads = ", with their load in cores" if self._loads else ""
+        root = Tree(f"[bold]streams and their operators{loads}[/bold]", guide_style="dim")
         streams = self._problem.streams
         for k, stream in enumerate(streams[: self._max_lines]):
             at = f" at {stream.site}" if stream.site else ""
@@ -86,6 +94,8 @@ class GraphTree:
         first, label = instances[0], escape(name)
         if len(instances) > 1:
             label += f" [dim]x{len(instances)}[/dim]"
+        if name in self._loads:
+            label += f" {decimal(self._loads[name], 2)}"
         if first.kind == "join":
             label += " [magenta]join[/magenta]"
         if first.variable:

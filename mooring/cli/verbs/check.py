@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 from rich.markup import escape
 
 from mooring.atomic_files import write_whole
@@ -14,12 +15,14 @@ from mooring.cli.input.problem_source import read_source, source_notes
 from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InfeasibleError
+from mooring.model.evaluation.network_metrics import least_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.load.limits import require_some_capacity
 from mooring.model.load.model import LoadModel
+from mooring.model.placement.site_limits import without_room
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
-from mooring.quantity import decimal
+from mooring.quantity import decimal, milliseconds
 
 if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
@@ -38,7 +41,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     model = build_load_model(problem)
     counts = count_parts(problem, model)
     left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]
-    reason = infeasibility(model)
+    impossible, loads = infeasibilities(problem, model), operator_loads(problem, model)
     warnings, notes = find_warnings(problem, model), source_notes(layout)
     warnings += [] if layout is None else _project_notes(layout)
     survives = {} if layout is None else _power_cut_notes(layout)
@@ -50,8 +53,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             **counts,
             "variables": [{"name": v.name, "kind": v.kind} for v in model.variables],
             "left_out": left_out,
-            "feasible": reason is None,
-            "warnings": [*([reason] if reason else []), *warnings],
+            "feasible": not impossible,
+            "warnings": [*impossible, *warnings],
+            "loads": loads,
             **(
                 {}
                 if layout is None
@@ -60,7 +64,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         }
     )
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
-    terminal.print(GraphTree(problem).build())
+    terminal.print(GraphTree(problem, loads=loads).build())
     if layout is not None:
         terminal.print(f"graph drawn in {escape(str(_draw_graph(layout)))}")
     for stream in left_out:
@@ -77,10 +81,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.print(f"power cut: {escape(what)} ({escape(sites)})")
     for warning in warnings:
         terminal.print(f"[yellow]note:[/yellow] {escape(warning)}")
-    if reason is not None:
+    for reason in impossible:
         terminal.print(f"[red]infeasible:[/red] {escape(reason)}")
-        return InfeasibleError.exit_code
-    return 0
+    return InfeasibleError.exit_code if impossible else 0
 
 
 def count_parts(problem: Problem, model: LoadModel) -> dict[str, object]:
@@ -101,8 +104,12 @@ def _sentence(counts: dict[str, object]) -> str:
         f"{_counted(counts, 'operator')} in {_counted(counts, 'fragment')} ({counts['pinned']} pinned) "
         f"{'reads' if counts['operators'] == 1 else 'read'} {_counted(counts, 'stream')} for "
         f"{_counted(counts, 'query', 'queries')} on {_counted(counts, 'site')}; "
-        f"present load {counts['present_load_cores']:.3g} of {counts['capacity_cores']:.3g} cores"
+        f"present load {_cores(counts, 'present_load_cores')} of {_cores(counts, 'capacity_cores')} cores"
     )
+
+
+def _cores(counts: dict[str, object], name: str) -> str:
+    return decimal(cast(float, counts[name]))
 
 
 def _counted(counts: dict[str, object], one: str, many: str = "") -> str:
@@ -110,14 +117,23 @@ def _counted(counts: dict[str, object], one: str, many: str = "") -> str:
     return f"{number} {one if number == 1 else many or f'{one}s'}"
 
 
-def infeasibility(model: LoadModel) -> str | None:
-    """Why no placement whatever can do, or None."""
-
+def infeasibilities(problem: Problem, model: LoadModel) -> list[str]:
+    """Why no placement can do."""
     try:
         require_some_capacity(model)
     except InfeasibleError as error:
-        return str(error)
-    return None
+        return [str(error)]
+    return [str(error) for error in without_room(model, problem)]
+
+
+def operator_loads(problem: Problem, model: LoadModel) -> dict[str, float]:
+    """Cores at the present rates, by operator, the instances of a split one together."""
+    present = model.operator_coefficients @ model.present
+    found: dict[str, float] = {}
+    for operator, cores in zip(problem.operators, present.tolist(), strict=True):
+        own = cores + operator.fixed_cores
+        found[operator.logical_name] = found.get(operator.logical_name, 0.0) + own
+    return found
 
 
 def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
@@ -139,7 +155,31 @@ def find_warnings(problem: Problem, model: LoadModel) -> list[str]:
             warnings.append(f"no operator or query reads {shown}")
     if problem.network.latency_ms is None and any(query.max_latency_ms for query in problem.queries):
         warnings.append("queries have latency limits but latency_ms is not stated")
-    return warnings
+    return warnings + _full_pins(problem, model) + _late_queries(problem)
+
+
+def _full_pins(problem: Problem, model: LoadModel) -> list[str]:
+    """Sites that what is pinned to them fills at the present rates."""
+    pinned = np.flatnonzero(model.pinned_site >= 0)
+    loads = model.coefficients[pinned] @ model.present + model.fixed_cores[pinned]
+    sums = np.bincount(model.pinned_site[pinned], loads, len(problem.sites))
+    return [
+        f"what is pinned to {site.name} needs {decimal(load)} cores at the present rates, more than its "
+        f"{site.capacity:g}"
+        for site, load in zip(problem.sites, sums.tolist(), strict=True)
+        if load > site.capacity
+    ]
+
+
+def _late_queries(problem: Problem) -> list[str]:
+    if not any(query.max_latency_ms for query in problem.queries):
+        return []
+    return [
+        f"the query {query.name} cannot keep its limit of {milliseconds(query.max_latency_ms)}: with these "
+        f"pins and latencies, no placement is below {milliseconds(least_ms)}"
+        for query, least_ms in zip(problem.queries, least_latencies_ms(problem), strict=True)
+        if query.max_latency_ms is not None and least_ms > query.max_latency_ms
+    ]
 
 
 def _project_notes(layout: Layout) -> list[str]:

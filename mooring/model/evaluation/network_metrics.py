@@ -21,6 +21,8 @@ from mooring.model.problem.problem import Problem
 
 ANYWHERE = -1
 """The site of a stream that is reachable from everywhere."""
+MOST_HOPS = 50_000_000
+"""Pairs of sites, over all operators, among which `least_latencies_ms` searches: half a second."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,45 @@ def direct_latencies_ms(problem: Problem) -> list[float]:
         here = np.full_like(there, problem.site_index[query.site])
         result.append(max(_hops_ms(problem, there, here), default=0.0))
     return result
+
+
+def least_latencies_ms(problem: Problem) -> list[float]:
+    """Per query: no placement that respects the pins is below this, queues aside. Where the search over the
+    sites of every operator would be long, only what `direct_latencies_ms` says.
+    """
+    latency_ms, sites = problem.network.latency_ms, len(problem.sites)
+    if latency_ms is None or len(problem.operators) * sites * sites > MOST_HOPS:
+        return direct_latencies_ms(problem)
+    every = np.arange(sites)
+    matrix = np.asarray(latency_ms[np.repeat(every, sites), np.tile(every, sites)]).reshape(sites, sites)
+    graph, streams = problem.graph, problem.graph.stream_count
+    fragment_of = problem.fragment_of_operator.tolist()
+    pins = {
+        fragment_of[j]: problem.site_index[own.site]
+        for j, own in enumerate(problem.operators)
+        if own.site is not None
+    }
+    reached = [np.full(sites, np.inf) for _ in range(streams)] + [np.zeros(sites) for _ in problem.operators]
+    for k, stream in enumerate(problem.streams):
+        where = slice(None) if stream.site is None else problem.site_index[stream.site]
+        reached[k][where] = 0.0
+    for j in graph.order:
+        here, pin = streams + j, pins.get(fragment_of[j])
+        for node in (node for port in graph.ports[j] for node in port):
+            inside = node >= streams and fragment_of[node - streams] == fragment_of[j]
+            arrival = reached[node] if inside else (reached[node][:, None] + matrix).min(axis=0)
+            if node >= streams and not inside:
+                arrival = arrival + problem.network.channel_ms
+            reached[here] = np.maximum(reached[here], arrival)
+        if pin is not None:
+            reached[here] = np.where(every == pin, reached[here], np.inf)
+    return [
+        max(
+            float((reached[node] + matrix[:, problem.site_index[query.site]]).min())
+            for node in _instances(problem, query.reads)
+        )
+        for query in problem.queries
+    ]
 
 
 def _hops_ms(problem: Problem, source: Ints, target: Ints) -> list[float]:

@@ -43,6 +43,28 @@ class SiteLimits:
         self.memory_left_mb[site] -= self._model.memory_mb[fragment]
 
 
+def without_room(model: LoadModel, problem: Problem) -> list[InfeasibleError]:
+    """What no placement can satisfy: pinned fragments that their sites cannot take together, and fragments
+    that fit nowhere once these are placed.
+    """
+    limits, found = SiteLimits(model), list[InfeasibleError]()
+    pinned = model.pinned_site >= 0
+
+    def error(fragment: int) -> InfeasibleError:
+        return no_room(model, fragment, limits.capacity_left_cores, limits.memory_left_mb, problem)
+
+    for fragment in np.flatnonzero(pinned).tolist():
+        if limits.allowed(fragment).any():
+            limits.take(fragment, int(model.pinned_site[fragment]))
+        else:
+            found.append(error(fragment))
+    most_cores = limits.capacity_left_cores.max() + SLACK * model.capacity_cores.max()
+    too_large = (model.fixed_cores > most_cores) | (
+        model.memory_mb * (1.0 - SLACK) > limits.memory_left_mb.max()
+    )
+    return found + [error(fragment) for fragment in np.flatnonzero(too_large & ~pinned).tolist()]
+
+
 def pinned_first(model: LoadModel, order: Ints) -> Ints:
     """The same order with pinned fragments in front: they have no choice, the others can go around them."""
     pinned = model.pinned_site[order] >= 0

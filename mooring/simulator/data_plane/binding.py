@@ -349,6 +349,7 @@ class Binding:
         slides = self.behaviour.slide_s or {}
         return OperatorPart(
             site=int(sites[j]),
+            name=operator.name,
             kind=kind,
             window_s=operator.window_s or 0.0,
             slide_s=slides.get(operator.name, slides.get(operator.logical_name, 0.0)),

@@ -128,7 +128,7 @@ def _panes_of(part: OperatorPart, index: int) -> int:
     count = part.window_s / (part.slide_s or part.window_s)
     if abs(count - round(count)) > 1e-6 or count < 1:
         raise InputError(
-            f"operator {index}: a window of {part.window_s} s cannot slide by {part.slide_s} s",
+            f"operator {part.name or index}: a window of {part.window_s} s cannot slide by {part.slide_s} s",
             remedy="make the window a whole multiple of the slide",
         )
     return round(count)

@@ -29,6 +29,7 @@ class SitePart:
 @dataclass(frozen=True)
 class OperatorPart:
     site: int
+    name: str = ""
     kind: int = MAP
     window_s: float = 0.0
     slide_s: float = 0.0  # aggregates; 0 means tumbling
