@@ -21,6 +21,7 @@ from typing import NoReturn, Protocol, cast
 
 from mooring import __version__
 from mooring.cli.input.parsing import Parser, RunVerb, add_shared_options, settle_source
+from mooring.cli.output.compile_note import compiling_noted
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import MooringError, UnsupportedError
 from mooring.spark.needs_spark import missing_spark
@@ -114,7 +115,8 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
         args.words = list(argv)  # for a verb that starts itself anew
         settle_source(args)
         work: RunVerb = args.run
-        return work(args, terminal)
+        with compiling_noted(terminal):
+            return work(args, terminal)
     except SystemExit as stop:  # --help and --version
         return int(stop.code or 0)
     except MooringError as error:

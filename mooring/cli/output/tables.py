@@ -200,19 +200,47 @@ def _factor(factor: float | None) -> Text:
     return Text(f"{decimal(factor)} x", style="red" if factor < 1 else "yellow" if factor < 1.25 else "")
 
 
-def comparison_table(placed: Mapping[str, Metrics], plan_seconds: Mapping[str, float]) -> Table:
-    """Policies in rows, metrics in columns, the best of each column highlighted."""
+def comparison_tables(
+    placed: Mapping[str, Metrics], plan_seconds: Mapping[str, float], width: int
+) -> list[Table]:
+    """Policies in rows, metrics in columns, the best of each column highlighted; several tables one below the
+    other where one would be wider than `width`.
+    """
     values = {name: _compared_values(metrics) for name, metrics in placed.items()}
-    columns = [c for c in COMPARED if any(c[0] in own for own in values.values())]
-    best = {key: max(sign * own[key] for own in values.values() if key in own) for key, _, sign, _ in columns}
+    columns: list[tuple[str, list[Text]]] = []
+    for key, heading, sign, form in COMPARED:
+        if found := [sign * own[key] for own in values.values() if key in own]:
+            cells = [_compared_cell(own.get(key), sign, max(found), form) for own in values.values()]
+            columns.append((heading, cells))
+    columns.append(("time to\nplan", [Text(duration(plan_seconds[name])) for name in values]))
+    names = [Text(name) for name in values]
+    fixed = _width("policy", names) + _EDGES
+    groups: list[list[tuple[str, list[Text]]]] = []
+    room = 0
+    for heading, cells in columns:
+        room -= _width(heading, cells)
+        if not groups or room < 0:
+            groups.append([])
+            room = width - fixed - _width(heading, cells)
+        groups[-1].append((heading, cells))
+    return [_compared(names, group) for group in groups]
+
+
+_EDGES = 2
+"""Columns of text left and right of a table."""
+
+
+def _width(heading: str, cells: Sequence[Text]) -> int:
+    return max(*map(len, heading.split("\n")), *map(len, cells), 0) + 3
+
+
+def _compared(names: Sequence[Text], group: Sequence[tuple[str, Sequence[Text]]]) -> Table:
     table = Table(box=SIMPLE_HEAD, header_style="bold", padding=(0, 1))
     table.add_column("policy", no_wrap=True)
-    for _, heading, _, _ in columns:
+    for heading, _ in group:
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("time to\nplan", justify="right", no_wrap=True)
-    for name, own in values.items():
-        cells = [_compared_cell(own.get(key), sign, best[key], form) for key, _, sign, form in columns]
-        table.add_row(Text(name), *cells, duration(plan_seconds[name]))
+    for row in zip(names, *(cells for _, cells in group), strict=True):
+        table.add_row(*row)
     return table
 
 

@@ -19,7 +19,7 @@ from mooring.model.evaluation.network_metrics import least_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.load.limits import require_some_capacity
 from mooring.model.load.model import LoadModel
-from mooring.model.placement.site_limits import without_room
+from mooring.model.placement.site_limits import SLACK, without_room
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
 from mooring.quantity import decimal, milliseconds
@@ -178,7 +178,7 @@ def _late_queries(problem: Problem) -> list[str]:
         f"the query {query.name} cannot keep its limit of {milliseconds(query.max_latency_ms)}: with these "
         f"pins and latencies, no placement is below {milliseconds(least_ms)}"
         for query, least_ms in zip(problem.queries, least_latencies_ms(problem), strict=True)
-        if query.max_latency_ms is not None and least_ms > query.max_latency_ms
+        if query.max_latency_ms is not None and least_ms > query.max_latency_ms * (1.0 + SLACK)
     ]
 
 

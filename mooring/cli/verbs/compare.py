@@ -11,7 +11,7 @@ from mooring.cli.input.clock import Timed
 from mooring.cli.input.given_algorithm import given_policy
 from mooring.cli.input.parsing import Parser, add_problem, names
 from mooring.cli.input.problem_source import load_problem
-from mooring.cli.output.tables import comparison_table, rejections
+from mooring.cli.output.tables import comparison_tables, rejections
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.planning import compare
@@ -37,7 +37,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.document(found.document(seconds))
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]")
     if found.plans:
-        terminal.print(comparison_table({name: made.metrics for name, made in found.plans.items()}, seconds))
+        metrics = {name: made.metrics for name, made in found.plans.items()}
+        for table in comparison_tables(metrics, seconds, terminal.out.width):
+            terminal.print(table)
     for name, made in found.items():
         if isinstance(made, str):
             terminal.print(f"[yellow]{escape(name)}[/yellow] left out: {escape(made)}")

@@ -115,16 +115,40 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if args.figure is not None:
         _save(draw_report(report), args.figure)
         terminal.note(f"wrote {args.figure}")
+    warnings = open_windows(placement.problem, args.warm_up + report.seconds)
     terminal.document(
         {
             "version": 1,
             "problem": fingerprint(problem),
             "settings": _settings(args),
+            "warnings": warnings,
             **report.as_json(_most(args)),
         }
     )
     _print(report, terminal, _most(args))
+    _print_warnings(warnings, terminal)
     return 0
+
+
+def open_windows(problem: Problem, span_s: float) -> list[str]:
+    """Windows longer than the simulation put out nothing, which looks like a query without results."""
+    long = {
+        operator.logical_name: operator.window_s
+        for operator in problem.operators
+        if operator.kind == "aggregate" and operator.window_s is not None and operator.window_s >= span_s
+    }
+    if not long:
+        return []
+    named = ", ".join(f"{name} ({decimal(window_s)} s)" for name, window_s in long.items())
+    return [
+        f"within {decimal(span_s)} s no window closed of {named}, so they put out nothing; "
+        f"simulate longer, for example --seconds {decimal(2 * max(long.values()), 6)}"
+    ]
+
+
+def _print_warnings(warnings: Sequence[str], terminal: Terminal) -> None:
+    for warning in warnings:
+        terminal.print(f"[yellow]note:[/yellow] {escape(warning)}")
 
 
 def _run_scenario(
@@ -158,15 +182,18 @@ def _run_scenario(
         _save(draw_comparison(comparison), args.figure)
         terminal.note(f"wrote {args.figure}")
     settings = {**_settings(args), "adapt": args.adapt or "none", "policy": args.policy}
+    warnings = open_windows(problem, args.seconds)
     terminal.document(
         {
             "version": 1,
             "problem": fingerprint(problem),
             "settings": settings,
+            "warnings": warnings,
             **comparison.as_json(_most(args)),
         }
     )
     print_comparison(comparison, terminal)
+    _print_warnings(warnings, terminal)
     return 0
 
 

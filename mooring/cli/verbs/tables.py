@@ -22,7 +22,7 @@ DESCRIPTION = (
     "exactly those. Works whether the pipeline runs or not."
 )
 
-_IMPORTS = "`import json` and `from pathlib import Path`"
+_IMPORTS = "import json; from pathlib import Path"
 
 
 def add_options(parser: Parser) -> None:
@@ -49,9 +49,10 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     if len(readable := [table for table in tables if table.read]) and not args.table:
         readable = readable[:1]
     for table in readable:
-        terminal.print(f"\n[bold]{escape(table.name)}[/bold] in Python, after {_IMPORTS}:")
-        for line in table.read.values():
-            terminal.print(Text(f"  {line}", no_wrap=True, overflow="ignore"))
+        terminal.print(f"\n[bold]{escape(table.name)}[/bold] in Python:")
+        terminal.print_whole(_IMPORTS)
+        for tool, line in table.read.items():
+            terminal.print_whole(line if tool == "spark" else f"import {tool}; {line}")
     return 0
 
 

@@ -167,12 +167,12 @@ def direct_latencies_ms(problem: Problem) -> list[float]:
 
 
 def least_latencies_ms(problem: Problem) -> list[float]:
-    """Per query: no placement that respects the pins is below this, queues aside. Where the search over the
-    sites of every operator would be long, only what `direct_latencies_ms` says.
+    """Per query: no placement that respects the pins is below this, queues aside. Zero where latencies are
+    unknown, or the search over the sites of every operator would be long.
     """
     latency_ms, sites = problem.network.latency_ms, len(problem.sites)
     if latency_ms is None or len(problem.operators) * sites * sites > MOST_HOPS:
-        return direct_latencies_ms(problem)
+        return [0.0] * len(problem.queries)
     every = np.arange(sites)
     matrix = np.asarray(latency_ms[np.repeat(every, sites), np.tile(every, sites)]).reshape(sites, sites)
     graph, streams = problem.graph, problem.graph.stream_count

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from io import StringIO
+from pathlib import Path
 
+import pytest
 from rich.console import Console
 
-from mooring.cli.output.tables import MOST_ROWS, headroom_table
+import mooring
+from mooring.cli.output.tables import MOST_ROWS, comparison_tables, headroom_table
 from mooring.model.evaluation.metrics import HeadroomMetric, Room
+from mooring.model.problem.problem import Problem
 
 
 def shown(streams: int, *, all_streams: bool = False) -> list[str]:
@@ -30,3 +34,16 @@ def test_all_streams_are_shown_if_asked_for_or_if_they_are_few() -> None:
     assert len(shown(200, all_streams=True)) == 202
     assert len(shown(30)) == 32
     assert not any("--all" in line for line in shown(30))
+
+
+@pytest.mark.parametrize("width", [72, 100, 160])
+def test_a_comparison_is_cut_off_at_no_width(width: int) -> None:
+    problem = Problem.load(Path("examples/network_monitoring.yaml"))
+    metrics = {name: mooring.plan(problem, name).metrics for name in ("rod", "llf")}
+    console = Console(width=width, record=True, file=StringIO())
+    for table in comparison_tables(metrics, dict.fromkeys(metrics, 0.1143), width):
+        console.print(table)
+    text = console.export_text()
+    assert "…" not in text
+    assert text.count("110 ms") == 2
+    assert max(map(len, text.splitlines())) <= width

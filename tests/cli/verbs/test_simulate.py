@@ -116,7 +116,7 @@ def test_changes_from_a_file_are_adapted_to_beside_never_moving_and_replanning(
     assert figure.stat().st_size > 1000
     assert main(["simulate", *files, *options, "--json", "--alone"]) == 0
     data = json.loads(capsys.readouterr().out)
-    assert list(data) == ["version", "problem", "settings", "seconds", "changes", "ways"]
+    assert list(data) == ["version", "problem", "settings", "warnings", "seconds", "changes", "ways"]
     assert list(data["ways"]) == ["none"]
     assert list(data["ways"]["none"]) == [
         "summary",
@@ -149,3 +149,16 @@ def test_a_guard_that_cannot_be_read_is_refused_by_name(
 ) -> None:
     assert main(["simulate", *files, "--adapt", "headroom", "--guard", guard]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_windows_that_did_not_close_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "windows.yml"
+    file.write_text(PROBLEM.replace("cost_us: 2500", "kind: aggregate, window_s: 30, cost_us: 2500"))
+    words = ["simulate", str(file), "--json", "--seconds"]
+    assert main([*words, "20"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == [
+        "within 20 s no window closed of y (30 s), so they put out nothing; simulate longer, for example "
+        "--seconds 60"
+    ]
+    assert main([*words, "60"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []

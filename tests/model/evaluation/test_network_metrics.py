@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
-from mooring.model.evaluation.network_metrics import network_metrics
+from mooring.model.evaluation.network_metrics import least_latencies_ms, network_metrics, query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 
@@ -71,3 +73,26 @@ def test_what_the_problem_does_not_state_is_not_made_up() -> None:
     result = msgspec.to_builtins(network_metrics(Placement.from_dict(problem, {"f": "b", "g": "b"})))
     assert "network_usage" not in result
     assert "latency_ms" not in result
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"network": {"channel_ms": 50}},
+        {"latency_ms": {"a": {"b": 10, "c": 5}, "b": {"c": 20}}},
+        {"streams": {"x": {"rate": 100}}},
+        {"operators": {name: fields | {"fragment": "one"} for name, fields in BASE["operators"].items()}},
+        {"operators": {"f": BASE["operators"]["f"] | {"site": "c"}, "g": BASE["operators"]["g"]}},
+    ],
+)
+def test_no_placement_is_below_the_least_latency_and_the_best_reaches_it(changes: dict[str, Any]) -> None:
+    problem = Problem.from_dict(BASE | changes)
+    fragments, pin = len(problem.fragments), problem.operators[0].site
+    reached = [
+        query_latencies_ms(placement, channel_ms=problem.network.channel_ms)[0]
+        for where in product(range(3), repeat=fragments)
+        for placement in [Placement(problem, np.array(where))]
+        if pin is None or problem.sites[int(placement.site_of_operator[0])].name == pin
+    ]
+    assert least_latencies_ms(problem)[0] == pytest.approx(min(reached))
