@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pyspark.errors import PySparkException
@@ -16,6 +17,9 @@ STORAGE_NOTE = "storage.path"
 """A file among Mooring's own that says where the last run from there has stored what outlives it."""
 MARK_NOTE = "storage.mark"
 """Beside it: the identity of that storage."""
+LARGEST_BYTES = 256 * 1024
+"""Of a spec; a larger YAML file beside the definitions is something else, such as data."""
+_LOADER: Any = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 
 
 def work_folder_of_spec(spec_file: Path) -> Path:
@@ -60,7 +64,9 @@ def is_default(spec_file: Path) -> bool:
 def is_spec(file: Path) -> bool:
     """Whether it looks like one: a name, a storage root and libraries."""
     try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if file.stat().st_size > LARGEST_BYTES:
+            return False
+        data = yaml.load(file.read_text(encoding="utf-8"), Loader=_LOADER)
     except (OSError, ValueError, yaml.YAMLError):
         return False
     return isinstance(data, dict) and {"name", "storage"} <= data.keys() and "sites" not in data

@@ -417,7 +417,6 @@ def _plain_path(text: str, path: str) -> str:
             "a path on a file system that Mooring and all sites mount",
             text,
             remedy="mount a file system that renames files in one step (a local disk, NFS, CephFS, any "
-            "cluster's), under a path of its own per site if need be; object stores cannot do that "
-            "(docs/decisions/0016-one-file-system-many-mounts.md)",
+            "cluster's), under a path of its own per site if need be; object stores cannot do that",
         )
     return text.rstrip("/") or "/"

@@ -14,12 +14,11 @@ from secrets import token_hex
 from pyspark.sql import SparkSession
 
 from mooring.disk import is_folder
-from mooring.errors import EngineError, Gathered, InputError
+from mooring.errors import EngineError, Gathered
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.site import Site
 from mooring.spark.connectors.formats import check_format, check_works, is_of_files
 from mooring.spark.definitions.definitions import Dataset, load_definitions
-from mooring.spark.definitions.pipeline_spec import spec_file_of
 from mooring.spark.definitions.session_settings import use_settings
 from mooring.spark.engine.draining import drain
 from mooring.spark.engine.engine import EngineOptions, SparkEngine
@@ -31,8 +30,6 @@ from mooring.spark.pipeline.pipeline_problem import problem_of
 from mooring.spark.pipeline.project import (
     Project,
     load_project,
-    load_project_without_settings,
-    settings_files,
 )
 from mooring.spark.pipeline.project_edits import AcceptedEdits, ProjectEdits, project_edits
 from mooring.spark.pipeline.site_options import site_options
@@ -319,20 +316,11 @@ def _session_at(site: SiteHandle, root: StorageRoot) -> Iterator[SparkSession]:
 
 
 def read_project(folder: Path) -> tuple[Layout, Problem]:
-    """The problem behind a project folder, with one site up just for reading it. All that is wrong with it is
-    raised at once, be it in `mooring.yml`, in the definitions or in what an endpoint cannot take.
+    """The problem behind a project folder, with one site up just for reading it. What is wrong with
+    `mooring.yml` is raised before a site is started; then all at once that is wrong in the definitions or in
+    what an endpoint cannot take.
     """
-    gather = Gathered()
-    try:
-        project = _as_running(load_project(folder))
-    except InputError as wrong:
-        if not any(file.is_file() for file in settings_files(spec_file_of(folder.resolve()))):
-            raise
-        gather.note(wrong)
-        with gather.noting(), contextlib.suppress(EngineError):
-            read_on_one_site(load_project_without_settings(folder))
-        gather.raise_any()
-        raise
+    gather, project = Gathered(), _as_running(load_project(folder))
     with gather.noting():
         layout = read_on_one_site(project)
     with gather.noting():

@@ -67,3 +67,10 @@ def test_a_wrong_spec_is_named(tmp_path: Path) -> None:
     folder = write(tmp_path, spark_pipeline__yml="name: x\nstorage: y\nlibrary: []\n", mooring__yml=SITES)
     with pytest.raises(InputError, match=r"spark-pipeline\.yml.*library"):
         load_project(folder)
+
+
+def test_a_large_file_of_data_beside_the_definitions_is_not_read(tmp_path: Path) -> None:
+    spec = "name: x\nstorage: file:///tmp/x\nlibraries: []\n"
+    (tmp_path / "gold.yml").write_text(spec)
+    (tmp_path / "data.yaml").write_text(spec + "rows: [" + "1, " * 100_000 + "1]\n")
+    assert spec_file_of(tmp_path).name == "gold.yml"
