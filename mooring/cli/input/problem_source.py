@@ -55,14 +55,16 @@ def add_measured(parser: Parser) -> None:
     )
 
 
-def read_source(path: Path) -> tuple[Problem, Layout | None]:
-    """The problem, and for a project folder also its pipeline cut into fragments."""
+def read_source(path: Path, *, reread: bool = False) -> tuple[Problem, Layout | None]:
+    """The problem, and for a project folder also its pipeline cut into fragments. `reread`: by Spark, though
+    nothing of it has changed.
+    """
     if not is_project(path):
         return Problem.load(path), None
     require_spark(file=path)
     from mooring.spark.runs.project_run import read_project
 
-    layout, problem = read_project(path)
+    layout, problem = read_project(path, reread=reread)
     return problem, layout
 
 

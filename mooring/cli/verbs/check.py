@@ -34,10 +34,15 @@ DESCRIPTION = (
 
 def add_options(parser: Parser) -> None:
     add_problem(parser)
+    parser.add_argument(
+        "--reread",
+        action="store_true",
+        help="for a project: let Spark read its graph again, even if no definition has changed",
+    )
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
-    problem, layout = read_source(args.problem)
+    problem, layout = read_source(args.problem, reread=args.reread)
     model = build_load_model(problem)
     counts = count_parts(problem, model)
     left_out = [model.variables[k].name for k in range(model.stream_count) if model.totals[k] == 0.0]
@@ -61,12 +66,18 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
                 if layout is None
                 else {"statistics": notes, "power_cut": survives, "partitions": partitions}
             ),
+            **({"graph_kept_from": layout.graph_kept_from} if layout and layout.graph_kept_from else {}),
         }
     )
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]: " + _sentence(counts))
     terminal.print(GraphTree(problem, loads=loads).build())
     if layout is not None:
         terminal.print(f"graph drawn in {escape(str(_draw_graph(layout)))}")
+        if layout.graph_kept_from:
+            terminal.print(
+                f"graph as Spark read it at {layout.graph_kept_from}: no definition has changed since "
+                "(--reread reads it again)"
+            )
     for stream in left_out:
         terminal.print(f"[yellow]note:[/yellow] {escape(stream)} loads nothing, so its rate does not matter")
     for note in notes:

@@ -47,6 +47,8 @@ class Layout:
     """What earlier runs have learnt, as it was when the pipeline was read: a run goes on with what it was
     planned with.
     """
+    graph_kept_from: str = ""
+    """When Spark read the graph, if it was not read for this but is known from before."""
 
     @cached_property
     def root(self) -> Path:

@@ -24,6 +24,7 @@ from mooring.spark.engine.draining import drain
 from mooring.spark.engine.engine import EngineOptions, SparkEngine
 from mooring.spark.engine.fragment_registry import OpenSession
 from mooring.spark.pipeline.flow_refusals import refused_shared_files
+from mooring.spark.pipeline.kept_graph import KeptGraph
 from mooring.spark.pipeline.layout import Layout, cut_pipeline
 from mooring.spark.pipeline.pipeline import FlowNode, Pipeline, read_pipeline
 from mooring.spark.pipeline.pipeline_problem import problem_of
@@ -315,14 +316,21 @@ def _session_at(site: SiteHandle, root: StorageRoot) -> Iterator[SparkSession]:
         close_session(session)
 
 
-def read_project(folder: Path) -> tuple[Layout, Problem]:
-    """The problem behind a project folder, with one site up just for reading it. What is wrong with
-    `mooring.yml` is raised before a site is started; then all at once that is wrong in the definitions or in
-    what an endpoint cannot take.
+def read_project(folder: Path, *, reread: bool = False) -> tuple[Layout, Problem]:
+    """The problem behind a project folder, with one site up just for reading it, unless its graph is known
+    from before and not to be `reread`. What is wrong with `mooring.yml` is raised before a site is started;
+    then all at once that is wrong in the definitions or in what an endpoint cannot take.
     """
     gather, project = Gathered(), _as_running(load_project(folder))
+    graph = KeptGraph(project)
+    kept = graph.read()
     with gather.noting():
-        layout = read_on_one_site(project)
+        if kept is None or reread:
+            layout = read_on_one_site(project)
+            graph.keep(layout.pipeline)
+        else:
+            KnownRoot(project.work_folder).require(project.storage_root.folder)
+            layout = replace(cut_pipeline(project, kept.pipeline), graph_kept_from=kept.read_at)
     with gather.noting():
         _check_endpoints(project)
     gather.raise_any()

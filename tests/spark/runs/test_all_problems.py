@@ -101,3 +101,17 @@ def test_names_in_mooring_yml_that_the_pipeline_lacks_are_all_named(
     fields = ("streams.nubmers", "queries.q.reads", "pins.gone", "cuts.gone_too")
     assert [field for field in fields if field not in said.err] == []
     assert "did you mean 'numbers'" in said.err
+
+
+@pytest.mark.usefixtures("reader_up_already")
+def test_a_second_check_says_the_same_without_a_site(
+    make_project: ProjectMaker, mooring: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = make_project()
+    first = mooring("check", folder, "--json")
+    assert first.code == 0, first.err
+    monkeypatch.delattr(project_run, "running_sites")
+    second = mooring("check", folder, "--json").document
+    assert "graph_kept_from" not in first.document
+    assert second.pop("graph_kept_from")
+    assert second == first.document
