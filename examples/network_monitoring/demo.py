@@ -1,13 +1,14 @@
 """A pipeline on three embedded sites, fed with a real trace and checked against the truth.
 
-    python examples/network_monitoring/demo.py [--policy rod] [--seconds 600] [--calm] [--one-site] [--keep]
+    python examples/network_monitoring/demo.py [--policy rod] [--seconds 600] [--calm] [--one-site]
 
 Once the pipeline runs, ten minutes of packets are replayed in 75 seconds. Half-way a flood of them arrives at
 one site: the headroom falls, the running pipeline proposes a move from the rates it measures, and the move is
 applied while it runs (burst.py; --calm leaves the flood out).
 Arrival instants are real; addresses and sizes are drawn from the simulator's documented model (truth.py).
 While it runs, the address that is printed shows it as a page.
-Everything happens in a temporary copy of this folder, which is removed at the end unless --keep is given.
+Everything happens in a copy of this folder, out/network_monitoring, which keeps the report and the tables
+until the next demo.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -101,33 +101,40 @@ def on_one_site(folder: Path) -> None:
     file.write_text(yaml.safe_dump(settings))
 
 
+def fresh_copy(folder: Path) -> Path:
+    """In place of the copy of an earlier demo, and of nothing else."""
+    if folder.exists():
+        if not (folder / HERE.name).with_suffix(".demo").exists():
+            sys.exit(f"{folder} is no copy of an earlier demo; name another folder with --output")
+        shutil.rmtree(folder)
+    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing", "out"))
+    (folder / HERE.name).with_suffix(".demo").touch()
+    return folder
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--policy", default="rod")
     parser.add_argument("--seconds", type=float, default=600.0, help="of the trace (at most 600)")
     parser.add_argument("--calm", action="store_true", help="without the flood")
     parser.add_argument("--one-site", action="store_true", help="instead of three")
-    parser.add_argument("--keep", action="store_true", help="leave the folder, with report and results")
+    parser.add_argument(
+        "--output", type=Path, default=Path("out/network_monitoring"), help="the copy; one that exists goes"
+    )
     arguments = parser.parse_args()
     began = time.monotonic()
-    folder = Path(tempfile.mkdtemp(prefix="mooring-demo-")) / "network_monitoring"
-    shutil.copytree(HERE, folder, ignore=shutil.ignore_patterns("__pycache__", ".mooring", "landing"))
+    folder = fresh_copy(arguments.output.resolve())
     if arguments.one_site:
         on_one_site(folder)
-    try:
-        flooded = not arguments.calm and not arguments.one_site and arguments.seconds >= FLOOD.to_s
-        verdicts, (answered, story) = run_demo(folder, arguments.policy, arguments.seconds, flooded=flooded)
-    finally:
-        if not arguments.keep:
-            shutil.rmtree(folder.parent)
+    flooded = not arguments.calm and not arguments.one_site and arguments.seconds >= FLOOD.to_s
+    verdicts, (answered, story) = run_demo(folder, arguments.policy, arguments.seconds, flooded=flooded)
     for verdict in verdicts:
         state = "equal to the truth" if verdict.exact else f"{verdict.missing} missing, {verdict.extra} wrong"
         sys.stdout.write(f"{verdict.query:16} {verdict.delivered:6} rows: {state}\n")
     for line in story:
         sys.stdout.write(f"{line}\n")
     sys.stdout.write(f"{time.monotonic() - began:.0f} s in all\n")
-    if arguments.keep:
-        sys.stdout.write(f"report: {folder / '.mooring' / 'report.html'}\n")
+    sys.stdout.write(f"open the report in a browser: {(folder / '.mooring' / 'report.html').as_uri()}\n")
     return 0 if answered and all(verdict.exact for verdict in verdicts) else 1
 
 

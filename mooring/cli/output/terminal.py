@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from time import monotonic
 from typing import IO
 
 from rich.console import Console
@@ -17,6 +18,8 @@ from mooring.progress import Report
 
 PIPE_WIDTH = 110
 """Columns when the output is no terminal: the same bytes whoever reads them."""
+LOG_EVERY_S = 20.0
+"""Between two lines about the progress of long work, where there is no terminal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +65,9 @@ class Terminal:
 
     @contextlib.contextmanager
     def progress(self, task: str) -> Iterator[Report]:
-        """A bar on standard error while long work runs; nothing where that is no terminal."""
+        """A bar on standard error while long work runs; a line now and then where that is no terminal."""
         if not self.err.is_terminal:
-            yield _silent
+            yield _LoggedProgress(task, self.note)
             return
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.err, transient=True) as bars:
@@ -76,8 +79,18 @@ class Terminal:
             yield report
 
 
-def _silent(done: float, what: str) -> None:
-    pass
+class _LoggedProgress:
+    """For logs: how far the work is and what it does, every `LOG_EVERY_S`."""
+
+    def __init__(self, task: str, note: Callable[[str], None]) -> None:
+        self._what, self._note = task, note
+        self._began = self._noted = monotonic()
+
+    def __call__(self, done: float, what: str) -> None:
+        self._what, now = what or self._what, monotonic()
+        if now - self._noted >= LOG_EVERY_S:
+            self._noted = now
+            self._note(f"{self._what}: {done:.0%} after {now - self._began:.0f} s")
 
 
 class _Console(Console):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 
 from rich.markup import escape
 
@@ -14,11 +15,12 @@ from mooring.cli.output.terminal import Terminal
 from mooring.errors import InputError
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.project import load_project_without_settings, settings_files
-from mooring.spark.runs.project_run import read_on_one_site
+from mooring.spark.runs.missing_sources import read_without_data
 
 DESCRIPTION = (
     "Reads a pipeline and writes a commented mooring.yml beside its spec: sites on this machine, sources, "
-    "and what is consumed. If the pipeline cannot be read, writes the sites alone and reports the error."
+    "and what is consumed. Data need not exist yet. If the pipeline cannot be read, writes the sites alone and "
+    "reports the error."
 )
 
 
@@ -43,10 +45,11 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     cores = max(0.5, round((os.cpu_count() or 1) / args.sites, 1))
     sites = {f"site_{letter}": cores for letter in _letters(args.sites)}
     layout: Layout | None = None
+    missing: list[Path] = []
     wrong: InputError | None = None
     try:
         with terminal.progress("reading the pipeline"):
-            layout = read_on_one_site(project)
+            layout, missing = read_without_data(project)
     except InputError as error:
         wrong = error
     write_whole(
@@ -63,8 +66,13 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             "sites": sites,
             "streams": list(layout.entries),
             "datasets": {name: dataset.kind for name, dataset in layout.pipeline.datasets.items()},
+            "missing": list(map(str, missing)),
         }
     )
+    for folder in missing:
+        terminal.print(
+            f"[yellow]note:[/yellow] {escape(str(folder))} does not exist yet; make it before a run"
+        )
     terminal.print(f"Wrote {escape(str(file))}. Now `mooring run {escape(project.shown)}`")
     return 0
 

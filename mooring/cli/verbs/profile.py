@@ -22,7 +22,7 @@ from mooring.spark.profile.project_profile import profile_project
 
 DESCRIPTION = (
     "Runs every fragment of a project on sample data, alone at one site. Writes the measured costs to "
-    "statistics.yml, which later plans use. Takes one to two minutes per fragment."
+    "statistics.yml, which later plans use. Takes one to four minutes per fragment."
 )
 
 

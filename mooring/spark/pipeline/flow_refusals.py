@@ -76,7 +76,23 @@ def bad_flow(flow: FlowDefinition, failure: Exception) -> InputError:
     if (line := line_of_failure(failure, place.file)) is not None:
         place = Place(place.file, line)
     remedy = foreign_remedy(failure, flow.target) or remedy_for(failure) or _remedy_for_missing(failure)
-    return InputError(f"the flow {flow.name!r} is wrong: {cause}", file=str(place), remedy=remedy)
+    message = f"the flow {flow.name!r} is wrong: {cause}"
+    if isinstance(failure, PySparkException) and failure.getCondition() == "PATH_NOT_FOUND":
+        path = (failure.getMessageParameters() or {}).get("path", "")
+        return MissingPathError(message, path, file=str(place), remedy=remedy)
+    return InputError(message, file=str(place), remedy=remedy)
+
+
+class MissingPathError(InputError):
+    """A flow reads a path where nothing is."""
+
+    def __init__(self, message: str, path: str, *, file: str, remedy: str | None) -> None:
+        """`path`: as Spark names it."""
+        super().__init__(message, file=file, remedy=remedy)
+        self.path = path
+
+    def as_json(self) -> dict[str, object]:
+        return {**super().as_json(), "kind": InputError.__name__}
 
 
 _MISSING = {

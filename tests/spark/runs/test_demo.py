@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import tempfile
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
@@ -37,12 +38,14 @@ EXAMPLE = ROOT / "examples" / "network_monitoring"
 
 def run_demo(*options: str) -> dict[str, str]:
     """The placement of a run whose every row was right."""
-    command = [sys.executable, "examples/network_monitoring/demo.py", "--seconds", "200", "--keep", *options]
+    folder = tempfile.mkdtemp()
+    script = [sys.executable, "examples/network_monitoring/demo.py"]
+    command = [*script, "--seconds", "200", "--output", f"{folder}/demo", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    report = Path(done.stdout.rsplit("report: ", 1)[1].strip()).with_name("report.json")
+    report = Path(done.stdout.rsplit("file://", 1)[1].strip()).with_name("report.json")
     placement: dict[str, str] = json.loads(report.read_text())["placement"]
-    shutil.rmtree(report.parents[2])
+    shutil.rmtree(folder)
     return placement
 
 

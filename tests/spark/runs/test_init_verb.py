@@ -83,3 +83,16 @@ def test_a_pipeline_that_cannot_be_read_yet_gets_its_sites_and_its_problems(
     assert said.code == 2
     assert "bad.sql:1" in said.err
     assert [site.name for site in load_project(folder).settings.sites] == ["site_a", "site_b", "site_c"]
+
+
+@pytest.mark.usefixtures("reader_up_already")
+def test_data_need_not_exist_yet(make_project: ProjectMaker, mooring: Verb) -> None:
+    folder = make_project()
+    (folder / "mooring.yml").unlink()
+    (folder / "input").rmdir()
+    said = mooring("init", folder, "--json")
+    assert said.code == 0, said.err
+    assert said.document["streams"] == ["numbers"]
+    assert said.document["missing"] == [str(folder / "input")]
+    assert not (folder / "input").exists()
+    assert list(load_project(folder).settings.streams) == ["numbers"]
