@@ -19,8 +19,8 @@ from mooring.spark.runs.missing_sources import read_without_data
 
 DESCRIPTION = (
     "Reads a pipeline and writes a commented mooring.yml beside its spec: sites on this machine, sources, "
-    "and what is consumed. Data need not exist yet. If the pipeline cannot be read, writes the sites alone and "
-    "reports the error."
+    "and what is consumed. Data need not exist yet. If the pipeline cannot be read, writes the sites alone "
+    "and reports the error."
 )
 
 
