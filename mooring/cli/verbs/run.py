@@ -28,6 +28,7 @@ from mooring.controller.update import UPDATE_PACE, Update
 from mooring.errors import EngineError, InputError
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.placement_file import read_placement
+from mooring.model.problem.problem import Problem
 from mooring.plain_json import plain
 from mooring.service.view.frozen_page import frozen_page
 from mooring.spark.engine.engine import EngineOptions
@@ -238,7 +239,7 @@ def _run_prepared(
         machines=args.adapt if args.adapt in HOSTED else "",
         act=args.act,
         guards=given_guards(args),
-        frame=lambda record, more: _report_page(prepared, record, more),
+        frame=lambda record, more: _report_page(prepared, run.problem, record, more),
     )
     _show_beginning(terminal, run)
     options = EngineOptions(args.accept_edits, args.silence)
@@ -269,7 +270,7 @@ def _run_prepared(
     return run.record
 
 
-def _report_page(prepared: PreparedRun, record: RunRecord, more: str) -> str:
+def _report_page(prepared: PreparedRun, problem: Problem, record: RunRecord, more: str) -> str:
     """What the page showed at the end, frozen."""
     status = {
         "pipeline": record.pipeline,
@@ -279,7 +280,7 @@ def _report_page(prepared: PreparedRun, record: RunRecord, more: str) -> str:
         **record.snapshots[-1].as_json(),
     }
     records = Journal(prepared.hold.owned.folder, prepared.clock.now_s).records()
-    return frozen_page(prepared.problem, status, record.snapshots, records, record.ended, more)
+    return frozen_page(problem, status, record.snapshots, records, record.ended, more)
 
 
 def _page(

@@ -61,6 +61,8 @@ class SparkRun:
     beginning: Beginning = field(init=False)
     record: RunRecord = field(init=False)
     learning: Learning = field(init=False)
+    problem: Problem = field(init=False)
+    """With the sites that have joined."""
     update: UpdateOrder | None = None
     """It is one update, in this order. The rates at which it catches up say nothing of the streams."""
     decider: Decider | None = None
@@ -77,6 +79,7 @@ class SparkRun:
 
     def __post_init__(self) -> None:
         prepared, problem = self.prepared, self.prepared.problem
+        self.problem = problem
         self.journal = Journal(prepared.hold.owned.folder, prepared.clock.now_s)
         self._noted_s: float | None = None
         with contextlib.suppress(EngineError):  # told where the journal is needed
@@ -176,7 +179,7 @@ class SparkRun:
 
     def _adopted(self, book: RunBook, problem: Problem) -> None:
         """Sites have joined: those who plan moves learn of it, and so does the report."""
-        book.problem = problem
+        self.problem = book.problem = problem
         write_whole(self.prepared.project.work_folder / PROBLEM_FILE_NAME, problem_to_json(problem))
         self.record.sites = {name: site.note for name, site in self.prepared.sites.items()}
 

@@ -44,6 +44,9 @@ def test_an_embedded_site_joins_takes_a_fragment_and_ends_with_the_run(
         assert status()["sites"]["new"]["fragments"] == ["kept"]
     finally:
         mooring("stop", folder)
+    report = (folder / ".mooring" / "report.html").read_text()
+    frozen = json.loads(report.partition('id="frozen">')[2].partition("</script>")[0])
+    assert [site["name"] for site in frozen["picture"]["sites"]] == ["here", "new"]
     pids = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
     mark = f"{folder}/.mooring/sites".encode()
     assert not [pid for pid in pids if mark in _command_line(pid)]
