@@ -46,6 +46,7 @@ CHECK_KEYS = [
     "left_out",
     "feasible",
     "warnings",
+    "loads",
 ]
 
 
