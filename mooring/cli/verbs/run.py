@@ -239,8 +239,8 @@ def _run_prepared(
         machines=args.adapt if args.adapt in HOSTED else "",
         act=args.act,
         guards=given_guards(args),
-        frame=lambda record, more: _report_page(prepared, run.problem, record, more),
     )
+    run.frame = lambda record, more: _report_page(prepared, run.problem, record, more)
     _show_beginning(terminal, run)
     options = EngineOptions(args.accept_edits, args.silence)
     with run.started(options, None if order is None else UPDATE_PACE) as (session, book):
