@@ -1,7 +1,7 @@
 """The graph of a pipeline as Spark last understood it, used again while nothing that it is made of changes.
 
 Reading a graph starts Java and analyses every flow: ten seconds and more, for the same answer as before. Kept
-graphs are for commands that look at a project; a run always reads anew. What files cannot tell is not kept:
+graphs are for commands that look at a project; a run always reads it again. What files cannot tell is not kept:
 columns that Spark infers from data, tables of other pipelines, catalogs of existing endpoints.
 """
 
@@ -57,7 +57,7 @@ class KeptGraph:
                 return None
             return Kept(_decoded(found["pipeline"]), str(found["read_at"]))
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
-            return None  # damaged, or of another version: it is read anew
+            return None  # damaged, or of another version
 
     def keep(self, pipeline: Pipeline) -> None:
         """To be asked for its key before the graph is read: files may change meanwhile."""
