@@ -1,8 +1,8 @@
 """The graph of a pipeline as Spark last understood it, used again while nothing that it is made of changes.
 
 Reading a graph starts Java and analyses every flow: ten seconds and more, for the same answer as before. Kept
-graphs are for commands that look at a project; a run always reads it again. What files cannot tell is not kept:
-columns that Spark infers from data, tables of other pipelines, catalogs of existing endpoints.
+graphs are for commands that look at a project; a run always reads it again. What files cannot tell is not
+kept: columns that Spark infers from data, tables of other pipelines, catalogs of existing endpoints.
 """
 
 from __future__ import annotations

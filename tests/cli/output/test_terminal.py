@@ -26,5 +26,5 @@ def test_a_log_gets_a_line_every_twenty_seconds(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_line_to_be_copied_is_neither_cut_off_nor_folded() -> None:
     out, line = StringIO(), "x = " + "[1] " * PIPE_WIDTH
-    Terminal.of(out, StringIO(), as_json=False).code(line)
+    Terminal.of(out, StringIO(), as_json=False).print_whole(line)
     assert out.getvalue() == f"{line}\n"
