@@ -236,7 +236,7 @@ def stalled(operator: Operator) -> None:
 
 def starved(operator: Operator) -> None:
     groups = groups_of("ada", operator.run.server_of("ada"))
-    weigh(groups, 20)
+    weigh(groups, 250)
     with busy_loops(4):
         operator.watch("starved site", LASTS_S)
     weigh(groups, 262144)

@@ -129,7 +129,7 @@ class Adaptation:
             self.headroom = RunHeadroom(picture)
             return Considered(None, (), picture), True
         self.state.picture = picture
-        self.headroom = self._headroom(picture)
+        self.headroom = self._headroom(picture, observation)
         self.model = known_model(picture, self.surveyor.calibration)
         if self._worse is not None and not busy:
             return (yield from self._undo(self._worse)), True
@@ -159,9 +159,14 @@ class Adaptation:
             return Considered(proposal, (), refusal), False
         return Considered(proposal, moves, verdict.why), False
 
-    def _headroom(self, picture: Picture) -> RunHeadroom:
+    def _headroom(self, picture: Picture, observation: Observation) -> RunHeadroom:
         if assumes := self.surveyor.assumes:
             return RunHeadroom(assumes)
+        names = zip(picture.problem.fragment_names, picture.running, strict=True)
+        if down := [name for name, runs in names if not runs and name not in observation.resting]:
+            more = f" and {len(down) - 3} more" if len(down) > 3 else ""
+            verb = "does" if len(down) == 1 else "do"
+            return RunHeadroom(f"{', '.join(down[:3])}{more} {verb} not run")
         if self.surveyor.starting and not picture.rates.any():
             return RunHeadroom("no rows have come since the start")
         found = self.parts.do("advice", "working out the headroom", lambda: run_headroom(picture))
