@@ -16,19 +16,21 @@ The mover is a peer like any other, with the number that follows the last site's
 from it may be lost, doubled and overtaken, and it may crash, so:
 
 - **Ids.** A site numbers its proposals upwards: (site, incarnation, number). It has one open at a time, keeps
-it in its durable state before it sends it, and repeats it until it is answered for good (`Proposer` does
-that). The mover answers an id the same way for ever; of each site it remembers the newest id. Older ones are
-`Over`. - **Leases.** What a plan depends on (room at the target, queries that no other plan may change) is
-held by sites under the proposal's id. Once the proposal is sent, nothing that is held for it expires by
-itself. It ends with the mover's answer. The mover sends its answers to all holders named in the lease; a
-holder that receives none for a while sends an `Inquiry`. A proposal that the mover has never received is
-refused then, and stays refused if it arrives after all. So nothing is given up while it may still be carried
-out, and nothing leaks, even if the proposer is gone for good. - **Epochs.** The fence's epoch of a fragment,
-a new one at every start of it, is the only epoch. A plan has the epoch of every fragment that it moves, and
-may name others that it was made from; if one of them was started again since then, for any reason, the plan
-is refused. - **Whereabouts.** Recovery, moves by hand, rollbacks and plans of others reach machines in this
-way alone. Of two places of one fragment the one with the higher epoch is newer (`StartedAt.newer_than`). -
-**Promises** are in the currency of guards and ledger: tuples under way (decision 0041).
+  it in its durable state before it sends it, and repeats it until it is answered for good (`Proposer` does
+  that). The mover answers an id the same way for ever; of each site it remembers the newest id. Older ones
+  are `Over`.
+- **Leases.** What a plan depends on (room at the target, queries that no other plan may change) is held by
+  sites under the proposal's id. Once the proposal is sent, nothing that is held for it expires by itself. It
+  ends with the mover's answer. The mover sends its answers to all holders named in the lease; a holder that
+  receives none for a while sends an `Inquiry`. A proposal that the mover has never received is refused then,
+  and stays refused if it arrives after all. So nothing is given up while it may still be carried out, and
+  nothing leaks, even if the proposer is gone for good.
+- **Epochs.** The fence's epoch of a fragment, a new one at every start of it, is the only epoch. A plan has
+  the epoch of every fragment that it moves, and may name others that it was made from; if one of them was
+  started again since then, for any reason, the plan is refused.
+- **Whereabouts.** Recovery, moves by hand, rollbacks and plans of others reach machines in this way alone. Of
+  two places of one fragment the one with the higher epoch is newer (`StartedAt.newer_than`).
+- **Promises** are in the currency of guards and ledger: tuples under way (decision 0041).
 """
 
 from __future__ import annotations
