@@ -127,10 +127,14 @@ def _learnt_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
     own = layout.learnt.nearest(flow.name, flow.fingerprint)
     if own is None:
         return {}
-    fields: dict[str, object] = {"cost_us": own.cost_us, "error": _error_of(own)}
-    fields |= {key: value for key in ("selectivity", "bytes") if (value := getattr(own, key)) is not None}
+    known = {key: value for key in ("selectivity", "bytes") if (value := getattr(own, key)) is not None}
+    if own.estimated and not layout.learnt.wins:  # how long batches took says little of CPU on a busy machine
+        return known
+    fields: dict[str, object] = {**known, "cost_us": own.cost_us, "error": _error_of(own)}
     if own.batch_cpu_s is not None:  # looks at it included
-        fields["fixed_cores"] = own.batch_cpu_s / interval_s(layout, flow)
+        often = 1.0 / interval_s(layout, flow)
+        # Batches that take longer than the trigger come less often: nothing is loaded by more than it was.
+        fields["fixed_cores"] = own.batch_cpu_s * min(often, own.batches_per_s or often)
     return _at_home(layout, flow, fields)
 
 
@@ -255,10 +259,13 @@ def _stale(layout: Layout, used: list[str], now: datetime) -> list[str]:
 
 def _learnt(layout: Layout) -> list[str]:
     """What is taken from earlier runs, and what runs have learnt otherwise than the statistics file says."""
-    lines, old, notes = list[LearntFlow](), list[str](), list[str]()
+    lines, old, estimated, notes = list[LearntFlow](), list[str](), list[str](), list[str]()
     for flow in layout.pipeline.flows.values():
         own = layout.learnt.nearest(flow.name, flow.fingerprint)
         if own is None or "cost_us" in given_fields(layout, flow):
+            continue
+        if own.estimated and not layout.learnt.wins:
+            estimated.append(flow.name)
             continue
         if _is_profiled(layout, flow):
             notes += _otherwise(layout, flow, own)
@@ -269,8 +276,11 @@ def _learnt(layout: Layout) -> list[str]:
     if lines:
         last = max(line.at for line in lines)
         notes.insert(0, f"{_names([line.flow for line in lines])} as learnt by runs, the last of {last}")
-    if estimated := [line.flow for line in lines if line.estimated]:
-        notes.append(f"the learnt costs of {_names(estimated)} are estimated from how long batches took")
+    if estimated:
+        notes.append(
+            f"runs could only estimate the costs of {_names(estimated)}, from how long batches took at sites "
+            "whose processes cannot be seen; --measured plans with them"
+        )
     if old:
         notes.append(f"stale: {_names(old)} as learnt by runs before an edit; the next run measures it")
     return notes + [f"{what}; the next run measures it" for what in layout.learnt.damage]

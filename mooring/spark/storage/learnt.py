@@ -43,6 +43,8 @@ class LearntFlow(msgspec.Struct, frozen=True, kw_only=True):
     batch_cpu_s: float | None = None
     """Only of the last flow of a fragment."""
     batch_cpu_s_error: float | None = None
+    batches_per_s: float = 0.0
+    """That came, as often as the trigger at most; 0: not known."""
     selectivity: float | None = None
     bytes: float | None = None
     error: float = 0.0

@@ -22,13 +22,17 @@ from mooring.algorithms.overlay.central_decider import OverlayDecider
 from mooring.contracts.decider import Decider
 from mooring.controller.cycle import Look
 from mooring.controller.guards import GuardOptions
-from mooring.controller.initial_placement import Wish
+from mooring.controller.initial_placement import Wish, begin
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
-from mooring.spark.pipeline.project import load_project
+from mooring.planning import plan
+from mooring.spark.pipeline.pipeline_problem import as_measured
+from mooring.spark.pipeline.project import ASSUMED_RATE, load_project
+from mooring.spark.pipeline.statistics_used import ASSUMED_COST_US
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.project_run import PreparedRun, prepared_on
+from mooring.spark.runs.record.operation_statistics import OperationStatistics
 from mooring.spark.runs.results import read_stored
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.spark_run import SparkRun
@@ -135,6 +139,37 @@ def test_a_session_on_spark_measures_proposes_moves_and_reports(
     report = json.loads((folder / ".mooring" / "report.json").read_text())
     assert report["ended"] == "over"
     assert report["totals"]["fragments"]["kept"]["site"] == "b"
+
+
+def test_what_a_run_has_learnt_the_next_reading_of_the_project_knows(
+    make_project: ProjectMaker, site: EmbeddedSite
+) -> None:
+    """Its sites' processes cannot be seen, so costs are estimates; rates are measured."""
+    folder = make_project(settings=SETTINGS.partition("streams")[0] + "trigger_s: 0.3\n", kept_py=KEPT)
+    with prepared(folder, site) as made:
+        assert made.problem.streams[0].rate == ASSUMED_RATE
+        run = SparkRun(made, Wish("rod", placement=at_a, placement_name="by hand"))
+        run.record.operation = operation = OperationStatistics({}, warm_after_s=0.0)
+        with run.started(pace=SessionOptions(look_s=0.5)) as (session, _):
+
+            def has_learnt(passed: float) -> bool:
+                assert passed < PATIENCE_S
+                feed(folder, 10 * int(10 * passed), 10)
+                figures = operation.figures()
+                return len(figures) == 2 and all(each.rows_in_per_s > 0.0 for each in figures.values())
+
+            session.run(has_learnt)
+        run.end("over")
+    with prepared(folder, site) as made:
+        learnt = {line.flow: line for line in made.layout.learnt.lines}
+        assert learnt.keys() == {"numbers", "kept"}
+        assert all(line.estimated and line.cost_us > 0.0 for line in learnt.values())
+        assert made.problem.streams[0].rate == learnt["numbers"].rate
+        assert {operator.cost_us for operator in made.problem.operators} == {ASSUMED_COST_US}
+        costs = {operator.name: operator.cost_us for operator in as_measured(made.layout)[0].operators}
+        assert costs == {"numbers:ingest": learnt["numbers"].cost_us, "kept": learnt["kept"].cost_us}
+        first = plan(made.problem, "rod")
+        assert begin(made.problem, run.journal, Wish("rod")).placement == first.placement
 
 
 def test_with_act_apply_nobody_has_to_ask(make_project: ProjectMaker, site: EmbeddedSite) -> None:

@@ -79,6 +79,7 @@ def _last(line: LearntFlow, found: FragmentFigures, entering: float) -> LearntFl
         line,
         batch_cpu_s=found.batch_cpu_s,
         batch_cpu_s_error=found.batch_cpu_s_error,
+        batches_per_s=found.batches_per_s,
         selectivity=selectivity,
         bytes=found.bytes,
     )

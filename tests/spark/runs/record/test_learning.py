@@ -246,3 +246,22 @@ def test_a_profile_says_what_plans_used_before(folder: Path) -> None:
     assert before["counts"].source == "learnt"
     assert before["counts"].batch_cpu_s == pytest.approx(0.9)
     assert before["pages"].source == "assumed"
+
+
+def test_estimates_are_used_where_measured_costs_are_asked_for_only(folder: Path) -> None:
+    learn(layout_of(folder), {"counts": replace(FIGURES, estimated=True)})
+    layout = layout_of(folder)
+    assert problem_of(layout).operators[2].cost_us == 20.0
+    assert problem_of(layout).operators[2].selectivity == 0.1
+    assert "could only estimate the costs of clean, counts" in " / ".join(statistics_notes(layout))
+    measured = as_measured(layout)[0].operators[2]
+    assert (measured.cost_us, measured.error) == (150.0, 0.5)
+
+
+def test_what_could_not_keep_the_trigger_is_planned_with_the_load_that_it_was(folder: Path) -> None:
+    """CPU of 9 s per batch at a trigger of 2 s would fill more sites than there are."""
+    slow = replace(FIGURES, batch_cpu_s=9.0, batches_per_s=0.1, cores=1.2)
+    learn(layout_of(folder), dict.fromkeys(("clicks", "counts"), slow))
+    problem = problem_of(layout_of(folder))
+    assert problem.operators[2].fixed_cores == pytest.approx(0.9)
+    assert plan(problem, "rod").placement
