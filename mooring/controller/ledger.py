@@ -22,6 +22,7 @@ from mooring.model.deployment.move_times import PastMove, Pause
 from mooring.model.deployment.moves import Move
 from mooring.model.problem.operator import MovesAs
 from mooring.model.problem.problem import Problem
+from mooring.quantity import decimal
 
 BEFORE = 3
 """Looks before a list that it is held against."""
@@ -97,7 +98,7 @@ class KeptPause:
 
     def words(self) -> str:
         return (
-            f"the pause of {self.fragment} ({self.moved_as}) was {self.measured_s:.2g} s, predicted "
+            f"the pause of {self.fragment} ({self.moved_as}) was {decimal(self.measured_s, 2)} s, predicted "
             f"{self.predicted.words()}; later predictions for this kind count it"
         )
 

@@ -105,7 +105,7 @@ def added_lines(statistics: MeasuredStatistics, before: Mapping[str, CostSource]
 
 
 def _costs(cost_us: float | None, batch_cpu_s: float | None) -> list[str]:
-    return [f"{value:.3g}" for value in (cost_us, batch_cpu_s) if value is not None]
+    return [decimal(value) for value in (cost_us, batch_cpu_s) if value is not None]
 
 
 def _in_words(costs: list[str]) -> str:

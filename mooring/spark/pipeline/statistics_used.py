@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from mooring.contracts.engine import LOOK_S
+from mooring.quantity import decimal
 from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.shuffle_partitions import partitions_of
@@ -298,8 +299,9 @@ def _otherwise(layout: Layout, flow: FlowNode, own: LearntFlow) -> list[str]:
     if stated <= 0.0 or 1.0 / NOTABLE_RATIO < found / stated < NOTABLE_RATIO:
         return []
     return [
-        f"{flow.name}: runs measured {found / stated:.2g} times the load that {STATISTICS_FILE_NAME} states, "
-        f"{found:.2g} cores at {own.rate:.3g} rows per second; remove its line there to plan with that"
+        f"{flow.name}: runs measured {decimal(found / stated, 2)} times the load that {STATISTICS_FILE_NAME} "
+        f"states, {decimal(found, 2)} cores at {decimal(own.rate)} rows per second; remove its line there to "
+        "plan with that"
     ]
 
 
