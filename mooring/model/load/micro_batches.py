@@ -6,7 +6,7 @@ it is there: a whole interval from the start of one batch to the start of the ne
 takes longer. The last batch counts with its own time.
 
 Batches of one site become ready together and share its cores task by task, in an order that differs from
-trigger to trigger; an embedded site runs one task more than it has cores. A batch waits for half of the
+trigger to trigger; an embedded site runs two tasks more than it has cores. A batch waits for half of the
 others in the mean. What a batch has to do grows with the interval, its fixed part too, since `fixed_cores` is
 what a fragment takes at this interval without any tuples.
 

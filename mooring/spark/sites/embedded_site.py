@@ -34,6 +34,8 @@ from mooring.spark.sites.neighbours import Contention, contention
 from mooring.spark.sites.process_tree import TreeUsage, tree_usage
 from mooring.spark.sites.site_jvm import SiteJvm, chooses_collector, default_heap_mb, usable_cores
 
+SPARE_SLOTS = 2
+"""Tasks that an embedded site runs at a time beyond one per core: a batch that joins reads two sides."""
 _READY = re.compile(rb"Spark Connect server started at: \S*?:(\d+)")
 _MAIN_CLASS = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _LOG_LINES_SHOWN = 12
@@ -107,7 +109,7 @@ class EmbeddedSite:
         self._jvm = self._options.of_sites.get(name, SiteJvm())
         self.heap_mb = self._jvm.heap_mb or self._options.heap_mb or default_heap_mb(capacity, memory_mb)
         self.cores = usable_cores(capacity)
-        self.slots = self.cores + 1
+        self.slots = self.cores + SPARE_SLOTS
         self._notes = {"slots": f"{self.slots} slots", "heap": f"heap {self.heap_mb} MB"}
         self._token = secrets.token_hex(16)
         self._keeper: subprocess.Popen[str] | None = None
@@ -394,12 +396,12 @@ task by task; by default Spark runs the tasks of the oldest batch first."""
 def site_settings(name: str, cores: int, scratch: Path) -> dict[str, str]:
     """Spark settings of an embedded site: small, private, and with short state and log histories.
 
-    It runs one task more than it has cores, so that one long task leaves a slot to the others; the CPU quota
-    holds all of them to the site's capacity. Work is divided by cores.
+    It runs more tasks than it has cores, so that a long batch leaves slots to the others; the CPU quota holds
+    all of them to the site's capacity. Work is divided by cores.
     """
     return {
         "spark.app.name": f"mooring {name}",
-        "spark.master": f"local[{cores + 1}]",
+        "spark.master": f"local[{cores + SPARE_SLOTS}]",
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": (scratch / _POOLS_FILE_NAME).as_uri(),
         "spark.default.parallelism": str(cores),
