@@ -77,5 +77,5 @@ function questions(picture) {
       sure(`Leave ${pending.site}`)];
   }
   if (!pending.list.moves.length) return [element("p", {}, "Nothing would move."), element("div", { class: "row" }, cancel)];
-  return [...movesShown(pending.list), sure(pending.list.moves.length === 1 ? "Make this move" : `Make these ${pending.list.moves.length} moves`)];
+  return [...movesShown(pending.list, picture), sure(pending.list.moves.length === 1 ? "Make this move" : `Make these ${pending.list.moves.length} moves`)];
 }

@@ -102,20 +102,23 @@ export function queries(picture) {
   const nearest = picture.queries.toSorted((a, b) => (share(b) ?? -1) - (share(a) ?? -1));
   show("queries", table(["query", "at", ["latency", "n"], ["limit", "n"], "of the limit", ...(rates ? [["rows/s", "n"]] : [])], nearest.map((q) => [
     q.name, q.site, [seconds(q.latency_s), `n ${share(q) == null ? "" : tone(share(q))}`], [q.limit_s == null ? "none" : seconds(q.limit_s), "n"],
-    share(q) == null ? "" : drawn("svg", { width: 44, height: 20, role: "img", "aria-label": `${percent(share(q))} of its limit` },
-      bar(share(q), 44, { transform: "translate(0 6)" })),
+    share(q) == null ? "" : element("span", { class: "gauge" }, drawn("svg", { width: 44, height: 20, role: "img", "aria-label": `${percent(share(q))} of its limit` },
+      bar(share(q), 44, { transform: "translate(0 6)" }))),
     ...(rates ? [[figure(q.rows_per_s), "n"]] : []),
   ])));
 }
 
-// A list of moves with what it does.
-export function movesShown(list) {
-  const [now, then] = [list.before.headroom, list.moves.at(-1).after.headroom], pause = Math.max(...list.moves.map((m) => m.pause_s ?? 0));
+// As predicted, with its range where past moves give one.
+const pauseOf = (m) => `about ${seconds(m.pause_s)}${m.pause_low_s != null && m.pause_high_s > m.pause_low_s ? ` (${seconds(m.pause_low_s)} to ${seconds(m.pause_high_s)})` : ""}`;
+
+// A list of moves with what it does, beside the headroom that the page shows.
+export function movesShown(list, picture) {
+  const now = picture.headroom.missing ? list.before.headroom : picture.headroom.factor, then = (list.predicted ?? list.moves.at(-1).after).headroom, longest = list.moves.toSorted((a, b) => (b.pause_s ?? 0) - (a.pause_s ?? 0))[0];
   const better = then == null || (now != null && then >= now);
   return [
     ...list.moves.map((m) => element("p", {}, "Move ", element("b", {}, m.fragment), " from ", element("b", {}, m.from), " to ", element("b", {}, m.to), ".")),
     element("p", {}, `Headroom ${times(now)} → `, element("b", { class: better ? "ok" : "warn" }, times(then)),
-      `; pause about ${seconds(pause)}, ${bytes(list.moves.reduce((sum, m) => sum + (m.state_bytes ?? 0), 0))} of state.`),
+      `; pause ${pauseOf(longest)}, ${bytes(list.moves.reduce((sum, m) => sum + (m.state_bytes ?? 0), 0))} of state.`),
   ];
 }
 
@@ -140,7 +143,7 @@ export function proposal(picture, apply, dismiss, abort) {
   ]);
   const asking = (what) => (event) => what(event.target.dataset.list);
   show("proposal",
-    ...movesShown(found),
+    ...movesShown(found, picture),
     sites.length ? table(["site", ["now", "n"], "", ["after", "n"]], sites) : null,
     element("p", { class: "dim" }, found.reason ? `Why: ${found.reason}.` : ""),
     element("div", { class: "row" },

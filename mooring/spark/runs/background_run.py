@@ -16,7 +16,7 @@ from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_lock import STANDBY_LOG
 
 _LOOK_S = 0.1
-_PAGE_S = 20.0
+_PAGE_S = 30.0
 
 
 @dataclass(frozen=True)

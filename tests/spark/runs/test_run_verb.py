@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
+from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.java import find_java
 
@@ -135,8 +136,12 @@ def test_a_run_can_be_detached_watched_killed_resumed_and_stopped_without_losing
     assert status["running"]
     assert status["pid"] == pid
     assert status["last"]["placement"] == PLACED
-    assert status["page"] in (folder / ".mooring" / "run.log").read_text()
-    assert f"page: {status['page']}" in mooring("status", folder).out
+    files = RunFiles(folder / ".mooring")
+    wait_until(lambda: files.page() is not None, "the page to be served")
+    page = mooring("status", folder, "--json").document["page"]
+    assert page == files.page()
+    assert "#token=" in page
+    assert f"page: {page}" in mooring("status", folder).out
     assert mooring("logs", folder, "--site", "here").code == 0
     second = mooring("run", folder)
     assert second.code == 4
