@@ -12,9 +12,10 @@ over sites is ever taken. One that was saturated for some looks has no more capa
 also if more is stated; where its load cannot be seen, that is what its fragments should have used at the
 tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
 counts with less by the difference, so that the model agrees with what was measured. One that falls behind
-counts with what it keeps up with, and one whose neighbours on its machine leave it less counts with that. An
-endpoint serves others too: it counts without what its server uses beyond the load of our fragments, or, where
-that cannot be seen, with less as soon as the batches of all our fragments there take longer than they did.
+counts with what it keeps up with, one whose batches fit their trigger with what it does at least, and one
+whose neighbours on its machine leave it less with that. An endpoint serves others too: it counts without
+what its server uses beyond the load of our fragments, or, where that cannot be seen, with less as soon as the
+batches of all our fragments there take longer than they did.
 """
 
 from __future__ import annotations
@@ -164,6 +165,9 @@ class Surveyor:
                 kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
                 for cores in (capacity, *bounds):
                     cores[i] = min(cores[i], kept_up)
+            elif self._keeps_up(site.name, observation):
+                done = float(known.model.site_loads(sites, likely)[i])
+                capacity[i], bounds[1][i] = max(capacity[i], done), max(bounds[1][i], done)
         problem = known.problem.in_circumstances(
             rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
         )
@@ -297,6 +301,16 @@ class Surveyor:
             factor = (np.sqrt(other**2 + 4.0 * pairs[site] * room) - other) / (2.0 * pairs[site])
             least[site] = min(capacity[site], fixed + grows * float(factor))
         return least
+
+    def _keeps_up(self, site: str, observation: Observation) -> bool:
+        """Whether the batches of all its fragments fit their trigger, so that it does what the model says."""
+        here = [
+            f for f, at in observation.sites.items() if at == site and f not in observation.measured.views
+        ]
+        seen = [self._batch_s.get(name, ()) for name in here]
+        return bool(here) and all(
+            len(took) == self._options.looks and float(np.median(took)) <= self._trigger_s for took in seen
+        )
 
     def _take_batches(self, observation: Observation) -> None:
         self._trigger_s = observation.measured.trigger_s

@@ -228,3 +228,15 @@ def test_a_batch_that_holds_the_rows_of_many_triggers_is_no_sign_that_nothing_ge
     short = after([look(0.055, batch_s=6.0)] * 20).sites["a"]
     assert long.limit == short.limit == "time"
     assert long.factor < short.factor < 1.0
+
+
+def test_a_site_whose_batches_fit_their_trigger_is_not_below_one_whatever_the_model_says() -> None:
+    """By the model f takes 0.055 cores, of a quota that was lowered to 0.05."""
+    quota = {"a": SiteReport(1.0, None, 0.05), "b": SiteReport(0.0025, None, 2.0)}
+
+    def seen(batch_s: float) -> RunHeadroom:
+        each = look(0.055, batch_s)
+        return after([replace(each, measured=replace(each.measured, sites=quota))] * 20)
+
+    assert 0.95 <= seen(4.9).sites["a"].factor < 1.2
+    assert seen(5.5).sites["a"].factor < 1.0
