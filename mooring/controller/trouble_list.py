@@ -1,4 +1,4 @@
-"""The troubles of a run for the one on call: since when, what they affect, and what to do.
+"""The troubles of a run for an operator: since when, what they affect, and what to do.
 
 The controller keeps troubles by name, each with one reason. Here each becomes an entry of the status file:
 a stall with what the watch says of it, everything else by its kind.
