@@ -123,7 +123,8 @@ def measured(case: Case, sites: int, seed: int = 0) -> dict[str, Any]:
     if case.wide:
         assert isinstance(problem.network.latency_ms, Coordinates)
     about = policy_class(case.policy).about
-    deadline = placing_deadline(case.budget_s, stages.wall_s["read"], about)
+    read_s = stages.wall_s["read"]
+    deadline = placing_deadline(case.budget_s, read_s, read_s, about)
     made = stages.run("place", lambda: plan(problem, case.policy, seed=seed, deadline=deadline))
     metrics = stages.run("metrics", lambda: made.metrics)
     stages.run("bound", lambda: made.bound)

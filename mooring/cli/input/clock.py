@@ -54,24 +54,25 @@ class Timed:
             self.seconds = time.perf_counter() - start
 
 
-JUDGING: dict[Subject, float] = {"resilience": 6.0, "network": 13.0, "latency": 13.0}
+JUDGING: dict[Subject, float] = {"resilience": 6.0, "network": 20.0, "latency": 20.0}
 """Judging, explaining and printing a large plan, in times of what reading its problem took
 (`python -m lab.benchmarks growth`)."""
 OVER_S = 0.3
 """By which a command may exceed its budget before placing gets less time."""
-LEAST_SHARE = 0.1
+LEAST_SHARE = 0.25
 """Of a budget that is for placing, however long the rest takes."""
 
 
-def placing_deadline(budget_s: float | None, read_s: float, about: Subject) -> Deadline:
-    """For placing, which begins now, so that the whole command keeps its budget.
+def placing_deadline(budget_s: float | None, spent_s: float, read_s: float, about: Subject) -> Deadline:
+    """For placing, which begins now, so that the whole command keeps its budget. `spent_s`: since it began,
+    reading included.
 
-    >>> [placing_deadline(10.0, read_s, "resilience").budget_s for read_s in (0.01, 0.9)]
+    >>> [round(placing_deadline(10.0, s, s, "resilience").budget_s, 6) for s in (0.01, 0.9)]
     [10.0, 4.0]
     """
     if budget_s is None:
         return deadline_in(None)
-    rest_s = max(0.0, (1.0 + JUDGING[about]) * read_s - OVER_S)
+    rest_s = max(0.0, spent_s + JUDGING[about] * read_s - OVER_S)
     return deadline_in(max(budget_s - rest_s, LEAST_SHARE * budget_s))
 
 

@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             policy,
             seed=args.seed,
             steps=args.steps,
-            deadline=placing_deadline(args.budget, read_s, policy.about),
+            deadline=placing_deadline(args.budget, time.monotonic() - begun_s, read_s, policy.about),
             progress=report,
             current=current,
             max_moves=args.max_moves,
