@@ -158,7 +158,7 @@ export function happenings(picture) {
     `, ${site} ${cores.get(site) ? percent(x / cores.get(site)) : `${figure(x, 2)} cores`}`).join("");
   show("happenings", picture.happenings.length ? table(["when", "what", "requested by", "promised", "measured after"], picture.happenings.map((each) => [
     moment(each.at_s),
-    element("span", {}, each.number ? element("b", { class: "badge", title: "its mark in “History”" }, String(each.number)) : null,
+    element("span", {}, each.number ? element("b", { class: "badge", title: "its mark in “Load of the sites”" }, String(each.number)) : null,
       each.what + (each.state ? `: ${each.state}` : "") + (each.pause_s != null ? `, pause ${seconds(each.pause_s)}` : "")),
     each.asked_by, each.promised ? `headroom ${times(each.promised.headroom)}${loads(each.promised.site_loads_cores)}` : "",
     each.measured ? `busiest ${percent(each.measured.busiest)}${loads(each.measured.site_loads_cores)}; ${each.verdict}` : each.verdict ?? "",
