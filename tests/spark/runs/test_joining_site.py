@@ -34,7 +34,8 @@ def test_an_embedded_site_joins_takes_a_fragment_and_ends_with_the_run(
         assert "the edit of mooring.yml is ignored" in mooring("status", folder).out
         settings.write_text(text.replace("sites: {", "sites: {new: {capacity: 1}, "))
         wait_until(lambda: "new joins" in status()["edit"], "the site to join")
-        wait_until(lambda: "new" in status()["sites"] and not status()["troubles"], "the site to be up")
+        wait_until(lambda: "new" in status()["sites"], "the site to be seen")
+        wait_until(lambda: "site new" not in status()["troubles"], "the site to be up")
         plan = tmp_path / "plan.json"
         plan.write_text(json.dumps({"numbers:ingest": "here", "kept": "new"}))
         moved = mooring("moves", folder, "--to", plan, "--apply", "--json").document["applied"]
