@@ -12,9 +12,10 @@ export const crowded = (picture) => picture.fragments.length > 60;
 // `room`: how wide it may be without scrolling. On a narrow screen a site's name and load stand above its fragments.
 export function lanes(picture, room) {
   const many = crowded(picture), narrow = room < 560;
-  const [width, height, least] = many ? [124, 22, 48] : picture.desk ? [120, 30, 32] : [narrow ? 144 : 184, 66, 56];
-  const headWide = narrow ? GAP : 140, headHigh = narrow ? 46 : 0;
   const columns = 1 + Math.max(0, ...picture.fragments.map((each) => each.layer));
+  const fits = Math.max(84, Math.min(144, Math.floor((room - 2 * GAP - (columns - 1) * 28) / columns)));
+  const [width, height, least] = many ? [124, 22, 48] : picture.desk ? [120, 30, 32] : [narrow ? fits : 184, 66, 56];
+  const headWide = narrow ? GAP : 140, headHigh = narrow ? 46 : 0;
   const free = (room - headWide - GAP - columns * width) / Math.max(1, columns - 1);
   const step = width + Math.max(narrow ? 28 : least, Math.min(1.3 * width, free));
   const whole = Math.max(room, headWide + (columns - 1) * step + width + GAP);
@@ -35,7 +36,7 @@ export function lanes(picture, room) {
   const moving = new Set([picture.under_way?.fragment, ...(picture.proposal?.moves ?? []).map((m) => m.fragment)]);
   if (!places.has(entry)) entry = picture.fragments[0]?.name;
   const boxes = picture.fragments.filter((each) => places.has(each.name)).map((each) =>
-    box(each, into.get(each.name) ?? [], places.get(each.name), picture, moving, width, height, many ? "many" : narrow ? "narrow" : ""));
+    box(each, into.get(each.name) ?? [], places.get(each.name), picture, moving, width, height, many ? "many" : narrow ? (width < 125 ? "tight" : "narrow") : ""));
   const made = drawn("svg", { viewBox: `0 0 ${whole} ${Math.max(1, top - GAP)}`, width: whole, height: Math.max(1, top - GAP),
     role: "group", class: many ? "many" : null, "aria-label": "Sites as lanes with fragments and channels; arrow keys lead from fragment to fragment" },
     ...parts, ...drawnChannels(picture, places, width, height), ...heads, ...boxes);
@@ -86,7 +87,7 @@ function laneHead(site, picture, top, narrow) {
 function box(fragment, channels, place, picture, moving, width, height, room) {
   const many = room === "many";
   const [x, y] = place, trouble = picture.troubles?.[fragment.name], up = fragment.runs || picture.desk;
-  const rate = [`${figure(fragment.rows_in_per_s)} rows/s`, ...(fragment.batch_s == null || room ? [] : [`${seconds(fragment.batch_s)} a batch`])].join(" · ");
+  const tight = room === "tight", rate = [`${figure(fragment.rows_in_per_s)}${tight ? "" : " rows"}/s`, ...(fragment.batch_s == null || room ? [] : [`${seconds(fragment.batch_s)} a batch`])].join(" · ");
   const arrives = channels.length ? told(channels).join(" · ") : fragment.files_waiting ? `${counted(fragment.files_waiting, "file")} waiting` : "";
   const late = fragment.files_waiting > 20 || channels.some((each) => each.files_behind > 20);
   const what = picture.desk ? (fragment.pinned ? "pinned" : "free") : up ? rate : "does not run";
@@ -98,7 +99,7 @@ function box(fragment, channels, place, picture, moving, width, height, room) {
     drawn("rect", { x, y, width, height, rx: 7, class: `box ${style}` }),
     line(many ? 15 : 20, shortened(fragment.name, Math.floor((width - 18) / (many ? 5.8 : 6.9))), { class: many ? "small" : null }),
     many || picture.desk ? null : line(38, what, { class: "t" }),
-    many || picture.desk || !arrives ? null : line(55, channels.length ? `in ${told(channels, room === "narrow").join(" · ")}` : arrives, { class: `t${late ? " late" : ""}`, "data-into": fragment.name }),
+    many || picture.desk || !arrives ? null : line(55, channels.length ? (tight ? told(channels, true).at(-1) : `in ${told(channels, room === "narrow").join(" · ")}`) : arrives, { class: `t${late ? " late" : ""}`, "data-into": fragment.name }),
     drawn("title", {}, [`${fragment.name} at ${fragment.site}`, trouble ?? what, arrives && `in: ${arrives}`,
       picture.desk ? null : `state ${bytes(fragment.state_bytes)}`].filter(Boolean).join("\n")),
   );

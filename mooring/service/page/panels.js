@@ -100,7 +100,7 @@ export function queries(picture) {
   document.getElementById("queries").hidden = !picture.queries.length;
   const share = (q) => (q.limit_s == null || q.latency_s == null ? null : q.latency_s / q.limit_s), rates = picture.queries.some((q) => q.rows_per_s != null);
   const nearest = picture.queries.toSorted((a, b) => (share(b) ?? -1) - (share(a) ?? -1));
-  show("queries", table(["query", "at", ["latency", "n"], ["limit", "n"], "of the limit", ...(rates ? [["rows/s", "n"]] : [])], nearest.map((q) => [
+  show("queries", table(["query", "at", ["latency", "n"], ["limit", "n"], "share", ...(rates ? [["rows/s", "n"]] : [])], nearest.map((q) => [
     q.name, q.site, [seconds(q.latency_s), `n ${share(q) == null ? "" : tone(share(q))}`], [q.limit_s == null ? "none" : seconds(q.limit_s), "n"],
     share(q) == null ? "" : element("span", { class: "gauge" }, drawn("svg", { width: 44, height: 20, role: "img", "aria-label": `${percent(share(q))} of its limit` },
       bar(share(q), 44, { transform: "translate(0 6)" }))),
