@@ -168,6 +168,9 @@ class Surveyor:
             elif self._keeps_up(site.name, observation):
                 done = float(known.model.site_loads(sites, likely)[i])
                 capacity[i], bounds[1][i] = max(capacity[i], done), max(bounds[1][i], done)
+        # What runs there fits at no rows at all, or no list of moves, not even away from there, is allowed.
+        fixed = known.model.capacity_cores - known.model.site_capacity_left(sites)
+        capacity = np.where(lost, capacity, np.maximum(capacity, np.minimum(self._capacity, fixed)))
         problem = known.problem.in_circumstances(
             rates=likely, capacity_cores=capacity, latency_ms=self._latency_ms
         )

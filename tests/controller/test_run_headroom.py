@@ -240,3 +240,16 @@ def test_a_site_whose_batches_fit_their_trigger_is_not_below_one_whatever_the_mo
 
     assert 0.95 <= seen(4.9).sites["a"].factor < 1.2
     assert seen(5.5).sites["a"].factor < 1.0
+
+
+def test_neighbours_that_leave_less_than_the_fixed_load_forbid_no_moves() -> None:
+    """Of 1 core they leave 0.01, and f takes 0.05 at no rows: it runs there, and may move away and back."""
+    left = {"a": SiteReport(0.01, None, 1.0, left_cores=0.01), "b": SiteReport(0.0025, None, 2.0)}
+    surveyor, found = Surveyor(PROBLEM), cast("Picture | str", "")
+    for _ in range(6):
+        each = look(0.01)
+        found = surveyor.survey(replace(each, measured=replace(each.measured, sites=left)))
+    assert isinstance(found, Picture)
+    assert run_headroom(found).sites["a"].factor == pytest.approx(0.0, abs=0.01)
+    known = known_model(found, surveyor.calibration).problem(PROBLEM)
+    assert described_moves(known, HOMES, [Move("f", "a", "b"), Move("f", "b", "a")]).steps
