@@ -6,7 +6,7 @@
 
 The session, its journal, recovery, moves, fences and ownership are the shipped ones, over queries that stand
 in for Spark's. An effect is whatever changes something outside the process: a record of the journal, a fence,
-a query started or stopped, a note. Drawn: 5,000 schedules of requests (moves, sites emptied, stops, new
+a query started or stopped, a note. Drawn: 5,000 in full, of requests (moves, sites emptied, stops, new
 plans), crashes, torn records, owners that stand still while a standby takes over, lists of moves and the loop
 side by side, and sites that are silent, late, frozen or dead. Systematic: five runs, each again with one
 thing going wrong after each of its effects. Twice: each of them with a crash after every effect and a second

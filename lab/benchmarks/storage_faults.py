@@ -11,7 +11,7 @@ beside each other, queries that were fenced off and go on, refreshes, clocks tha
 operation on the disk, a process that stops or is held up while others go on, a power cut, ENOSPC, EIO or
 ESTALE. In a fifth of the schedules Spark syncs nothing; in some, machines go by listings that lag behind.
 
-Drawn: 20,000 schedules. In the end every row is in each table once, or (after a power cut where Spark syncs
+Drawn: 20,000 in full. In the end every row is in each table once, or (after a power cut where Spark syncs
 nothing) the run was refused with the name of a damaged file. Planted: mistakes on purpose, the schedules
 until each is found, and what is left of the one that shows it. With `--add-to FILE` outcomes are kept as they
 come, and what the file has is not done again; `--schedules 0` only shows what it has.
