@@ -163,6 +163,9 @@ class _Layout:
     channels: Mapping[str, Any] = field(default_factory=dict)
     disk: Disk = DISK
 
+    def moves_as(self, fragment: str) -> str:
+        return "stateless"
+
     def checkpoints(self, fragment: str) -> Path:
         return self.owned.checkpoints / fragment
 
@@ -231,6 +234,9 @@ class _Progress:
     def take(self, running: RunningFragment) -> None: ...
     def state_bytes(self, fragment: str) -> float:
         return 0.0
+
+    def batch_s(self, fragment: str) -> float | None:
+        return None
 
 
 class _Warmth:
