@@ -87,6 +87,8 @@ class Picture:
     """Fragments that refresh materialized views."""
     behind: Mapping[str, Stall] = field(default_factory=dict)
     """Site -> what falls behind most there."""
+    quota_cores: Floats | None = None
+    """Per site: what it may use, whatever its neighbours leave it and however much it keeps up with now."""
 
     @property
     def rates(self) -> Floats:

@@ -23,10 +23,15 @@ class Replanning:
     parts: Parts
 
     def replaced(self, sites: FragmentSites, lost: Collection[str]) -> FragmentSites:
-        """`sites` with what is at lost ones placed anew."""
+        """`sites` with what is at lost ones placed anew. A fragment waits only where no site has room by its
+        quota: that its neighbours are busy, or that it falls behind, may pass.
+        """
         seen = self.parts.do("advice", "planning at the measured rates", lambda: self.state.problem_as_seen)
         try:
-            return replace_lost(seen or self.state.problem, sites, lost, self.planned)
+            placed = replace_lost(seen or self.state.problem, sites, lost, self.planned)
+            if seen is not None and any(site in lost for site in placed.values()):
+                placed = replace_lost(self.state.problem_by_quota, placed, lost, self.planned)
+            return placed
         except (MooringError, OvertakenError):
             raise
         except Exception as failure:  # what was measured fits no load model: go by what the problem states

@@ -11,6 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import msgspec
+import numpy as np
+
 from mooring.contracts.picture import Picture
 from mooring.model.placement.placement import FragmentSites
 from mooring.model.problem.problem import Problem
@@ -134,3 +137,20 @@ class RunState:
         seen = self.picture.problem
         each = zip(self.problem.sites, seen.sites, self.picture.lost, strict=True)
         return replace(seen, sites=tuple(stated if lost else site for stated, site, lost in each))
+
+    @property
+    def problem_by_quota(self) -> Problem:
+        """The same, but sites count with what they may use. What their neighbours leave them, and what they
+        keep up with, passes.
+        """
+        seen = self.problem_as_seen
+        if self.picture is None or self.picture.quota_cores is None:
+            return seen
+        most = np.maximum(seen.capacity_cores, self.picture.quota_cores)
+        return replace(
+            seen,
+            sites=tuple(
+                msgspec.structs.replace(site, capacity=float(cores))
+                for site, cores in zip(seen.sites, most, strict=True)
+            ),
+        )

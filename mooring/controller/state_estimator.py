@@ -190,6 +190,7 @@ class Surveyor:
             memory=self._memory(observation),
             refreshed=frozenset(observation.measured.views),
             behind=behind,
+            quota_cores=self._capacity.copy(),
         )
 
     def _take_in(self, observation: Observation) -> None:

@@ -18,12 +18,16 @@ from mooring.contracts.engine import FragmentReport, Measurement, SiteReport
 from mooring.contracts.picture import Picture, picture_of
 from mooring.controller.initial_placement import Wish
 from mooring.controller.known_model import known_model, known_model_in
+from mooring.controller.parts import Parts
+from mooring.controller.replanning import Replanning
 from mooring.controller.run_headroom import RunHeadroom, run_headroom
+from mooring.controller.run_state import RunState
 from mooring.controller.session import SessionOptions
 from mooring.controller.state_estimator import Surveyor
 from mooring.model.deployment.moves import Figures, Move, described_moves
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
+from mooring.planning import plan
 from mooring.simulator.data_plane.arrivals import Poisson
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.runs.simulated_run import simulated_run
@@ -253,3 +257,21 @@ def test_neighbours_that_leave_less_than_the_fixed_load_forbid_no_moves() -> Non
     assert run_headroom(found).sites["a"].factor == pytest.approx(0.0, abs=0.01)
     known = known_model(found, surveyor.calibration).problem(PROBLEM)
     assert described_moves(known, HOMES, [Move("f", "a", "b"), Move("f", "b", "a")]).steps
+
+
+def test_a_fragment_of_a_lost_site_does_not_wait_because_neighbours_are_busy() -> None:
+    """b may use 2 cores, and its neighbours leave it 0.004 now: f starts there all the same, in the end."""
+    left = {"a": SiteReport(0.01, None, 1.0), "b": SiteReport(0.0025, None, 2.0, left_cores=0.004)}
+    surveyor, found = Surveyor(PROBLEM), cast("Picture | str", "")
+    for _ in range(6):
+        each = look(0.01)
+        found = surveyor.survey(replace(each, measured=replace(each.measured, sites=left)))
+    assert isinstance(found, Picture)
+    assert found.problem.capacity_cores[1] < 0.02
+    state = RunState(PROBLEM, HOMES, picture=found)
+    replanning = Replanning(state, lambda problem: plan(problem, policy="rod").placement, Parts())
+    assert replanning.replaced(HOMES, {"a"}) == {"f": "b", "g": "b"}
+
+    lowered = replace(found, quota_cores=np.array([1.0, 0.004]))
+    replanning.state.picture = lowered
+    assert replanning.replaced(HOMES, {"a"}) == HOMES
