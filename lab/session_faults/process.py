@@ -273,7 +273,7 @@ class _Engine(SparkEngine):
             )
 
         self._lifecycle = lifecycle(self.calls)
-        self._mover = Mover(lifecycle(self._move_calls))
+        self._mover = Mover(lifecycle(self._move_calls), now_s=lambda: process.world.now_s)
         clocks = SiteClocks(self.sites, layout.owned.out, layout.disk)
         self._health = Health(layout, self.sites, self.calls, self.roster, clocks)
 

@@ -181,7 +181,7 @@ def in_words(requests: OverlayRequests, wanted: Wanted, rejected: Rejected) -> s
     return (
         f"operator {operator!r} needs {decimal(obstacle.needed)} {unit}; no site near its streams and its "
         f"query has more than {decimal(best)} left below the threshold, "
-        f"{decimal(obstacle.needed - best)} short"
+        f"{decimal(obstacle.needed - best)} {unit} short"
     )
 
 

@@ -8,6 +8,7 @@ nothing. Loading the state is part of it. Spark's own stop-and-restart is measur
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -41,6 +42,8 @@ class Mover:
     lifecycle: Lifecycle
     patience_s: float = 30.0
     """How long a source may take to come between two micro-batches before it is stopped inside one."""
+    now_s: Callable[[], float] = time.monotonic
+    """What pauses are measured by."""
 
     def move(self, name: str, to_site: str, reached: Reached = ignored) -> MoveReport:
         """A target that cannot be prepared changes nothing; from then on whatever fails, a journal that
@@ -65,7 +68,7 @@ class Mover:
                 self._failed(stages, prepared, old, failure)
             except Exception as failure:  # whatever it was, the fragment runs again where it was
                 self._failed(stages, prepared, old, EngineError(described(failure)))
-            pause_s = time.monotonic() - stopped_s
+            pause_s = self.now_s() - stopped_s
             # It is done: nothing from here on may say that it is not.
             run.let_go(old)
             state_bytes: float | None = 0.0
@@ -139,15 +142,21 @@ class Mover:
         def halt_old() -> float:
             run.progress.take(old)  # what a stopped query may no longer tell
             commits = run.layout.checkpoint(old.name) / "commits"
-            return halt(old.query, self.patience_s, commits, run.layout.disk)
+            return halt(old.query, self.patience_s, commits, run.layout.disk, self.now_s)
 
         try:
             return run.calls.ask(old.site, halt_old, self.patience_s + run.calls.silence_s)
         except SiteLostError:
-            return time.monotonic()
+            return self.now_s()
 
 
-def halt(query: RunningQuery, patience_s: float, commits: Path | None = None, disk: Disk = DISK) -> float:
+def halt(
+    query: RunningQuery,
+    patience_s: float,
+    commits: Path | None = None,
+    disk: Disk = DISK,
+    now_s: Callable[[], float] = time.monotonic,
+) -> float:
     """End a query between two micro-batches, or inside one after `patience_s`; returns when it was told to.
 
     A query that cannot keep up is never between two: where its `commits` are given, it is ended when it has
@@ -161,10 +170,10 @@ def halt(query: RunningQuery, patience_s: float, commits: Path | None = None, di
             if commits is not None and before is not None and stream_logs.last_batch(commits, disk) > before:
                 break
             time.sleep(_POLL_S)
-        told = time.monotonic()
+        told = now_s()
         query.stop()
     except PySparkException:
-        return time.monotonic()
+        return now_s()
     return told
 
 

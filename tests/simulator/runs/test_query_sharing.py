@@ -80,7 +80,7 @@ def test_where_only_a_part_computes_the_same_that_part_is_reused() -> None:
     assert tuples_of(shared) == pytest.approx(tuples_of(own), abs=5)
     assert used(shared) == pytest.approx(0.35, abs=0.01)
     assert used(own) == pytest.approx(0.55, abs=0.01)
-    assert "third comes, and reads parse at a instead of parse_too" in [what for _, what in shared.incidents]
+    assert "third joins, and reads parse at a instead of parse_too" in [what for _, what in shared.incidents]
 
 
 def test_what_is_read_stays_when_the_query_it_was_started_for_leaves() -> None:
