@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -24,7 +25,8 @@ from mooring.controller.run_headroom import RunHeadroom, run_headroom
 from mooring.controller.run_state import RunState
 from mooring.controller.session import SessionOptions
 from mooring.controller.state_estimator import Surveyor
-from mooring.model.deployment.moves import Figures, Move, described_moves
+from mooring.errors import InfeasibleError
+from mooring.model.deployment.moves import Figures, Move, described_moves, ordered_moves
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
 from mooring.planning import plan
@@ -257,6 +259,14 @@ def test_neighbours_that_leave_less_than_the_fixed_load_forbid_no_moves() -> Non
     assert run_headroom(found).sites["a"].factor == pytest.approx(0.0, abs=0.01)
     known = known_model(found, surveyor.calibration).problem(PROBLEM)
     assert described_moves(known, HOMES, [Move("f", "a", "b"), Move("f", "b", "a")]).steps
+
+    there = FragmentSites({"f": "b", "g": "b"})
+    full = replace(known, sites=tuple(msgspec.structs.replace(site, capacity=0.01) for site in known.sites))
+    with pytest.raises(InfeasibleError, match="violates the problem"):
+        ordered_moves(full, there, HOMES)
+    assert ordered_moves(
+        full, there, HOMES, Figures(quota_cores={"a": 1.0})
+    ).steps
 
 
 def test_a_fragment_of_a_lost_site_does_not_wait_because_neighbours_are_busy() -> None:

@@ -7,7 +7,7 @@ before those that need it; where an order runs into a site's memory or fixed loa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -98,6 +98,17 @@ class Figures:
     """How long batches take, held against the model; None: not measured."""
     memory: StateMemory | None = None
     """What sites hold, and how much of it is state; None: not measured."""
+    quota_cores: Mapping[str, float] = field(default_factory=dict)
+    """Site -> what it may use. It may count with less now, since neighbours are busy or it falls behind; that
+    makes a move look worse, and forbids none.
+    """
+
+    def limits(self, problem: Problem) -> Problem:
+        """The problem by which it is judged what is allowed."""
+        cores = [max(site.capacity, self.quota_cores.get(site.name, 0.0)) for site in problem.sites]
+        return problem.in_circumstances(
+            rates=problem.rates, capacity_cores=cores, latency_ms=problem.network.latency_ms
+        )
 
 
 def ordered_moves(
@@ -113,15 +124,16 @@ def ordered_moves(
     >>> [m.fragment for m in ordered_moves(problem, {"f": "a", "g": "a"}, {"f": "a", "g": "b"}).moves]
     ['g']
     """
-    model = build_load_model(problem)
-    start, goal = Placement.from_fragments(problem, old), Placement.from_fragments(problem, new)
-    _refuse_immovable(problem, start, goal)
-    wrong = violations(problem, model, goal)
+    limits = (figures or Figures()).limits(problem)
+    model = build_load_model(limits)
+    start, goal = Placement.from_fragments(limits, old), Placement.from_fragments(limits, new)
+    _refuse_immovable(limits, start, goal)
+    wrong = violations(limits, model, goal)
     if wrong:
         raise InfeasibleError(f"the target placement violates the problem: {wrong[0]}")
     moves = [
         Move(problem.fragment_names[f], _site(problem, start, f), _site(problem, goal, f))
-        for f in _order(problem, model, start, goal)
+        for f in _order(limits, model, start, goal)
     ]
     return described_moves(problem, old, moves, figures)
 
@@ -135,8 +147,8 @@ def described_moves(
     within_limits: bool = True,
 ) -> MoveList:
     """Given moves, in the given order, with what each does; refused as `check_moves` does."""
-    check_moves(problem, old, moves, within_limits=within_limits)
     model, chosen = build_load_model(problem), figures or Figures()
+    check_moves(chosen.limits(problem), old, moves, within_limits=within_limits)
     steps: list[PlannedMove] = []
     for upto, move in enumerate(moves, start=1):
         reached = Placement.from_fragments(problem, apply_moves(old, moves[:upto]))

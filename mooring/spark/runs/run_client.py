@@ -173,7 +173,14 @@ class MoveAsker:
         )
         times = MoveTimes(batch_s=batch_s, state_bytes=state_bytes).fitted(self.journal.past_moves())
         known = known_model_in(status)
-        return Figures(times, known.batches(self.problem), known.memory(self.problem))
+        sites = status.get("sites") or {}
+        quotas = {s.name: (sites.get(s.name) or {}).get("capacity_cores") for s in self.problem.sites}
+        return Figures(
+            times,
+            known.batches(self.problem),
+            known.memory(self.problem),
+            {s.name: float(quotas[s.name] or s.capacity) for s in self.problem.sites},
+        )
 
     def at_measured_rates(self) -> Problem:
         """The problem at the rates, costs and capacities that the run goes by."""
