@@ -12,10 +12,10 @@ over sites is ever taken. One that was saturated for some looks has no more capa
 also if more is stated; where its load cannot be seen, that is what its fragments should have used at the
 tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
 counts with less by the difference, so that the model agrees with what was measured. One that falls behind
-counts with what it keeps up with, one whose batches fit their trigger with what it does at least, and one
-whose neighbours on its machine leave it less with that. An endpoint serves others too: it counts without
-what its server uses beyond the load of our fragments, or, where that cannot be seen, with less as soon as the
-batches of all our fragments there take longer than they did.
+counts with what it keeps up with, one whose CPU is seen and whose batches fit their trigger with what it does
+at least, and one whose neighbours on its machine leave it less with that. An endpoint serves others too: it
+counts without what its server uses beyond the load of our fragments, or, where that cannot be seen, with less
+as soon as the batches of all our fragments there take longer than they did.
 """
 
 from __future__ import annotations
@@ -307,7 +307,12 @@ class Surveyor:
         return least
 
     def _keeps_up(self, site: str, observation: Observation) -> bool:
-        """Whether the batches of all its fragments fit their trigger, so that it does what the model says."""
+        """Whether the batches of all its fragments fit their trigger, so that it does what the model says.
+        Where its CPU cannot be seen, that batches fit says nothing of what costs are stated for.
+        """
+        report = observation.measured.sites.get(site)
+        if report is None or report.utilisation is None or report.estimated:
+            return False
         here = [
             f for f, at in observation.sites.items() if at == site and f not in observation.measured.views
         ]

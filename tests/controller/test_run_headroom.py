@@ -264,9 +264,7 @@ def test_neighbours_that_leave_less_than_the_fixed_load_forbid_no_moves() -> Non
     full = replace(known, sites=tuple(msgspec.structs.replace(site, capacity=0.01) for site in known.sites))
     with pytest.raises(InfeasibleError, match="violates the problem"):
         ordered_moves(full, there, HOMES)
-    assert ordered_moves(
-        full, there, HOMES, Figures(quota_cores={"a": 1.0})
-    ).steps
+    assert ordered_moves(full, there, HOMES, Figures(quota_cores={"a": 1.0})).steps
 
 
 def test_a_fragment_of_a_lost_site_does_not_wait_because_neighbours_are_busy() -> None:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from mooring.spark.sites.neighbours import NeighbourMeter
+
 if TYPE_CHECKING:
     from mooring.spark.sites.embedded_site import EmbeddedSite
     from tests.spark.conftest import ProjectMaker
@@ -33,6 +35,14 @@ from pyspark import pipelines as dp
 def kept():
     return spark.readStream.table("numbers").filter("n % 2 = 0")
 """
+
+
+@pytest.fixture(autouse=True)
+def _no_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests keep the CPUs busy. In a run of this process they take nothing from sites, so that what it
+    decides by stated costs does not depend on them; `test_neighbours.py` tries what is left out here.
+    """
+    monkeypatch.setattr(NeighbourMeter, "left_cores", lambda meter, now: None)
 
 
 @dataclass(frozen=True)
