@@ -23,7 +23,7 @@ from mooring.quantity import decimal
 
 _DO: Mapping[StallKind, str] = {
     "stalled": "see the log of its site, and move it with `mooring moves` if the site is full",
-    "slow batches": "raise `trigger` or move a fragment away from its site",
+    "slow batches": "raise `trigger_s` or move a fragment away from its site",
     "long batch": "move it to a site of its own with `mooring moves`, or give its site more cores",
     "growing backlog": "move a fragment away from its site, or lower the rate",
     "starved site": "stop what else runs on its machine, or move fragments away from it",
