@@ -155,9 +155,9 @@ def used_by(work: Callable[[], object]) -> dict[str, float]:
     }
 
 
-def simulated(decider: str, sites: int, virtual_s: float) -> dict[str, float]:
-    """`mooring simulate`, four operators and a query per site."""
-    parameters = GraphParameters(
+def simulated_graph(sites: int) -> GraphParameters:
+    """Four operators, a stream and a query per site."""
+    return GraphParameters(
         streams=sites,
         operators=4 * sites,
         sites=sites,
@@ -166,6 +166,11 @@ def simulated(decider: str, sites: int, virtual_s: float) -> dict[str, float]:
         queries=sites,
         stream_bytes=100.0,
     )
+
+
+def simulated(decider: str, sites: int, virtual_s: float) -> dict[str, float]:
+    """`mooring simulate` over that graph."""
+    parameters = simulated_graph(sites)
     printed = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "problem.json"

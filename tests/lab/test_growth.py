@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from lab.benchmarks._growth_case import simulated_graph
 from mooring.cli.main import main
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.problem import Problem
@@ -85,17 +86,8 @@ def test_a_simulation_of_twice_the_sites_costs_about_twice_as_much(
     decider: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def work(sites: int) -> Callable[[], object]:
-        parameters = GraphParameters(
-            streams=sites,
-            operators=4 * sites,
-            sites=sites,
-            cost_us=(5_000.0, 50_000.0),
-            plane_ms=100.0,
-            queries=sites,
-            stream_bytes=100.0,
-        )
         file = tmp_path / f"{sites}.json"
-        write_problem(generate_problem(parameters, np.random.default_rng(0)), file)
+        write_problem(generate_problem(simulated_graph(sites), np.random.default_rng(0)), file)
         words = ["simulate", str(file), "--adapt", decider, "--alone", "--seconds", "20", "--json"]
         return lambda: main(words)
 
