@@ -76,7 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def place(item: pytest.Item) -> int:
         if item.get_closest_marker("spark") is not None:
             return 1
-        if "site" not in getattr(item, "fixturenames", ()) or not item.path.is_relative_to(TESTS / "spark"):
+        servers = {"site", "cluster"}.intersection(getattr(item, "fixturenames", ()))
+        if not servers or not item.path.is_relative_to(TESTS / "spark"):
             return 0
         item.add_marker("spark")
         return 2 if item.path.parent.name == "runs" else 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from mooring.spark.sites.embedded_site import EmbeddedSite
+    from tests.spark.shared_cluster import SharedCluster
 
 SPEC = """\
 name: test
@@ -67,6 +69,23 @@ def session(site: EmbeddedSite) -> Iterator[SparkSession]:
     opened = open_session(site.endpoint)
     yield opened
     close_session(opened)
+
+
+@pytest.fixture(scope="session")
+def standalone_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedCluster]:
+    from tests.spark.shared_cluster import shared_cluster
+
+    base = tmp_path_factory.getbasetemp()
+    of_session = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    with shared_cluster(of_session / "cluster") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(standalone_cluster: SharedCluster) -> Iterator[SharedCluster]:
+    """A real master, workers of one core, and a Connect server, for one test at a time."""
+    with standalone_cluster.one_at_a_time():
+        yield standalone_cluster
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pyspark
 
 from mooring.disk import DISK
 from mooring.errors import EngineError
-from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_home
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_class_path, spark_home
 from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import Java
 from mooring.spark.sites.local_files import HADOOPS_FILES
@@ -29,10 +29,11 @@ _DUMP_PATIENCE_S = 180.0
 def archive_path(java: Java) -> Path:
     """Where the archive for this Java and Spark lies, whether it has been built or not.
 
-    Java takes an archive only for jars that lie where they lay: every place of Spark has one of its own.
+    Java takes an archive only for jars that lie where they lay, in the same order: every place of Spark has
+    one of its own.
     """
     suffix = "aot" if java.major >= 24 else "jsa"
-    places = f"{java.path.resolve()}\n{spark_home().resolve()}"
+    places = f"{java.path.resolve()}\n{spark_home().resolve()}\n{spark_class_path()}"
     mark = hashlib.sha256(places.encode()).hexdigest()[:8]
     return kept_folder() / f"spark-{pyspark.__version__}-java-{java.major}-{mark}.{suffix}"
 

@@ -296,7 +296,7 @@ class EmbeddedSite:
         settings = site_settings(self.name, self.cores, scratch) | options.settings
         if _MAKES_ITS_SECRET.fullmatch(settings["spark.master"]):
             settings.setdefault("spark.authenticate", "true")
-        classes = f"{spark_home()}/jars/*"
+        classes = spark_class_path()
         if (jar := self._local_files(settings)) is not None:
             settings |= local_files.SETTINGS
             if not options.durable:
@@ -367,6 +367,14 @@ def _absolute_python_path() -> list[str]:
 def spark_home() -> Path:
     """The Spark that came with the `pyspark` package."""
     return Path(pyspark.__file__).parent
+
+
+def spark_class_path() -> str:
+    """In the order of Spark's own launcher. A class archive fits only Java machines with the same class path,
+    and so fits those of a cluster too.
+    """
+    jars = spark_home() / "jars"
+    return os.pathsep.join([*map(str, sorted(jars.glob("slf4j-api-*.jar"))), f"{jars}/*"])
 
 
 _HISTORIES = (

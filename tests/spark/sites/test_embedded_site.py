@@ -22,7 +22,7 @@ from lab.benchmarks._wrong_clock import DAY_S, Clock, built_library, why_not
 from mooring.errors import EngineError
 from mooring.spark.engine.site_clocks import SiteClocks
 from mooring.spark.sites import local_files
-from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite
+from mooring.spark.sites.embedded_site import EmbeddedOptions, EmbeddedSite, spark_class_path
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.java import Java, find_java
 from mooring.spark.sites.process_tree import can_see_processes, tree_usage
@@ -145,8 +145,9 @@ def test_jars_stand_behind_sparks_own_and_reach_executors_elsewhere(
     options = EmbeddedOptions(settings=settings, jars=jars)
     command = EmbeddedSite("s", tmp_path, Java(Path("java"), 17, "test"), options=options)._command(tmp_path)
     classes = command[command.index("-cp") + 1].split(os.pathsep)
-    assert classes[0].endswith("jars/*")
-    assert classes[1:] == [str(jar) for jar in jars]
+    sparks = spark_class_path().split(os.pathsep)
+    assert sparks[-1].endswith("jars/*")
+    assert classes == [*sparks, *map(str, jars)]
     assert (f"-Dspark.jars={jars[0]},{jars[1]}" in command) == executors_fetch_them
 
 
