@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 _SHOWN_IN_MS = 10_000.0
+MOST_FACTOR = 10.0
+"""Beyond this a headroom says no more than that there is room."""
 
 
 def quantity(value: float, unit: str) -> str:
@@ -55,3 +57,20 @@ def duration(seconds: float) -> str:
     ('110 ms', '11 s', '0.06 ms')
     """
     return f"{decimal(seconds, 2)} s" if seconds >= 1.0 else f"{decimal(1000.0 * seconds, 2)} ms"
+
+
+def factor_words(factor: float | None, low: float | None = None, high: float | None = None) -> str:
+    """A headroom, with its interval.
+
+    >>> factor_words(1.4), factor_words(1.4, 1.2, 30.0), factor_words(131.8, 9.0, None), factor_words(None)
+    ('x 1.40', 'x 1.40 (1.20 to more than 10)', 'more than x 10', 'no limit')
+    """
+    if factor is None:
+        return "no limit"
+    if factor > MOST_FACTOR:
+        return f"more than x {MOST_FACTOR:g}"
+    said = f"x {factor:.2f}"
+    if low is None or (high is not None and high - low < 0.02):
+        return said
+    most = f"{high:.2f}" if high is not None and high <= MOST_FACTOR else f"more than {MOST_FACTOR:g}"
+    return f"{said} ({low:.2f} to {most})"

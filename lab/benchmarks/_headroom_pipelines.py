@@ -114,12 +114,18 @@ def _definition(flow: Flow, landing: Path, step_us: float) -> str:
 _TIMED = "rows.withColumn('t', F.timestamp_seconds('at')).withWatermark('t', '2 seconds')"
 WINDOW = f"{_TIMED}.groupBy(F.window('t', '6 seconds'), F.col('n') % 40).agg({_COUNTS})"
 WINDOW += ".selectExpr('n', 'work', 'cast(window.start as double) as at')"
-JOIN = (
+_JOIN = (
     "rows.withColumn('t', F.timestamp_seconds('at')).withWatermark('t', '2 seconds').alias('l').join("
     "spark.readStream.table('y').withColumn('u', F.timestamp_seconds('at')).withWatermark('u', '2 seconds')"
-    ".selectExpr('n as m', 'u'), F.expr('n % 50 = m % 50 and u between t - interval 2 seconds and t'))"
+    ".selectExpr('n as m', 'u'), F.expr('n % {0} = m % {0} and u between t - interval 2 seconds and t'))"
     ".selectExpr('n', 'm', 'at', 'work')"
 )
+
+
+def join_with_y(keys: int) -> str:
+    """Rows meet those of y of the two seconds before that have one of so many keys in common."""
+    return _JOIN.format(keys)
+
 
 PIPELINES = (
     Pipeline(
@@ -180,10 +186,14 @@ PIPELINES = (
     ),
     Pipeline(
         "join",
-        "a join of two streams",
-        [Flow("x", cost_us=300), Flow("y", cost_us=300), Flow("both", "x", 1500, JOIN, joins="y")],
-        {"x": 20.0, "y": 20.0},
-        {"ada": 0.7},
+        "a join of two streams, six pairs per row",
+        [
+            Flow("x", cost_us=300),
+            Flow("y", cost_us=300),
+            Flow("both", "x", 1500, join_with_y(10), joins="y"),
+        ],
+        {"x": 30.0, "y": 30.0},
+        {"ada": 0.5},
         {"x": "ada", "y": "ada", "both": "ada"},
     ),
     Pipeline(

@@ -6,21 +6,24 @@ Two sources, a join of them, a windowed count and a materialized view of it run 
 cores, with the page. Costs are not stated. What happens, one after the other: a steady time (ten minutes;
 one in the quick form); a flood of one source (25 times its rate); rows of one key for both sides of the join,
 so that one of its batches makes six million pairs; busy loops beside one site, which has little weight; the
-quota of the other site at a third; that site killed. After each of them the usual rates, until no trouble is
-left.
+quota of the other site at an eighth; that site killed. After each of them the usual rates, until no trouble
+is left.
 
 At every look the benchmark compares:
 
 - *one headroom*: that of the status, of `/api/v1/headroom`, of the page's document, of the metrics, of the
   proposal, and the one that its list of moves begins at;
-- *below one*: while rows that wait grow from look to look, three times in a row, by a trigger's rows together
-  or more, by what the benchmark fed and the fragments read;
+- *below one*: while the backlog of a fragment grows, that is, while more and more rows wait from look to
+  look, three times in a row, and more than come in three triggers (a fragment that keeps up has those of
+  two), by what the benchmark fed and the fragments read;
 - *full*: a site that used 95% of what it could get over 10 s, by /proc and its control group, has no headroom
   above 3.
 
-*Looks until named* is how many looks after the cause began the first trouble of that kind was shown. Where
-the cause is gradual, it counts from the look at which the benchmark sees what the trouble is about. A trouble
-in the steady time is a false one.
+*Harm after* is how many looks after the cause began a fragment was the first time not keeping up: a batch
+took longer than the trigger, none was committed for two triggers while rows waited, or more rows waited than
+come in three triggers. A flood or a lower quota fills a site gradually, and may do no harm. Busy loops and a
+kill are harm at once. *Named after* is how many looks later the first trouble of that kind was shown; two are
+allowed. A trouble in the steady time is a false one.
 """
 
 from __future__ import annotations
@@ -40,7 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.benchmarks._adapting_run import groups_of, set_quota, step_us, weigh_more
-from lab.benchmarks._headroom_pipelines import JOIN, WINDOW, Flow, Pipeline
+from lab.benchmarks._headroom_pipelines import WINDOW, Flow, Pipeline, join_with_y
 from lab.benchmarks._record import Measurement, carry_out, prose_of
 from lab.benchmarks._user_run import UserRun, busy_loops
 from lab.quota_bench.feeder import Feeder
@@ -55,7 +58,7 @@ STORY = Pipeline(
     [
         Flow("x", cost_us=500),
         Flow("y", cost_us=500),
-        Flow("both", "x", 300, JOIN, joins="y"),
+        Flow("both", "x", 300, join_with_y(50), joins="y"),
         Flow("counts", "x", 1000, WINDOW),
         Flow("totals", "counts", body="rows.groupBy().agg(F.count('n').alias('n'))", view=True),
     ],
@@ -141,12 +144,12 @@ class Operator:
             answer = self._get("headroom")["headroom"]["factor"]
             metrics = self._text("/metrics")
             if self._get("picture")["at_s"] == picture["at_s"] == status["at_s"]:
-                line = next((s for s in metrics.splitlines() if s.startswith("mooring_headroom_ratio ")), "")
+                line = next((s for s in metrics.splitlines() if s.startswith("mooring_headroom_ratio{")), "")
                 shown = {
                     "status": status["headroom"]["factor"],
                     "REST": answer,
                     "page": picture["headroom"]["factor"],
-                    "metrics": float(line.split()[1]) if line else None,
+                    "metrics": float(line.split()[-1]) if line else None,
                 }
                 if status["headroom"]["factor"] is not None and status.get("proposal"):
                     shown["proposal"] = status["proposal"]["headroom"]
@@ -182,18 +185,42 @@ class Operator:
 
     def grows(self, at: int) -> list[str]:
         """Fragments of which more and more rows wait at a look."""
-        if at < 3:
-            return []
-        rates = {name: each["rows_in_per_s"] for name, each in self.looks[at].status["fragments"].items()}
-        courses = {
-            name: [look.waiting.get(name, 0.0) for look in self.looks[at - 3 : at + 1]] for name in rates
-        }
+        looks = self.looks[max(at - 3, 0) : at + 1]
         return [
             name
-            for name, course in courses.items()
-            if all(b > a for a, b in pairwise(course))
-            and course[-1] - course[0] > TRIGGER_S * max(rates[name], 1.0)
+            for name in self.waits_too_much(at)
+            if len(looks) == 4
+            and all(b.waiting.get(name, 0.0) > a.waiting.get(name, 0.0) for a, b in pairwise(looks))
         ]
+
+    def waits_too_much(self, at: int) -> list[str]:
+        """Fragments with more rows that wait than come in three triggers."""
+        before, now = self.looks[max(at - 3, 0)], self.looks[at]
+        passed_s, found = float(now.status["at_s"] - before.status["at_s"]), []
+        for name, waits in now.waiting.items():
+            if (was := before.status["fragments"].get(name)) is None or passed_s <= 0.0:
+                continue
+            read = now.status["fragments"].get(name, was)["rows_in"] - was["rows_in"]
+            come_per_s = (read + waits - before.waiting.get(name, 0.0)) / passed_s
+            if waits > 3.0 * TRIGGER_S * max(come_per_s, 1.0):
+                found.append(name)
+        return found
+
+    def harmed(self, at: int) -> list[str]:
+        """Fragments that do not keep up at a look."""
+        fragments, found = self.looks[at].status["fragments"], self.waits_too_much(at)
+        earlier = [
+            look.status["fragments"]
+            for look in self.looks[:at]
+            if look.status["at_s"] <= self.looks[at].status["at_s"] - 2.0 * TRIGGER_S
+        ]
+        for name, each in fragments.items():
+            before = self.looks[at - 1].status["fragments"].get(name, each)
+            if each["batches"] != before["batches"] and (each["batch_s"] or 0.0) > TRIGGER_S:
+                found.append(name)
+            if earlier and each["batches"] == earlier[-1].get(name, {}).get("batches"):
+                found += [name] if self.looks[at].waiting.get(name, 0.0) > 0.0 and name != "totals" else []
+        return found
 
 
 def told(folder: Path, step: float, steady_s: float) -> Operator:
@@ -255,7 +282,7 @@ def weigh(groups: Sequence[Path], shares: int) -> None:
 
 
 def lowered(operator: Operator) -> None:
-    lower(operator, "bea", QUOTA_CORES / 3)
+    lower(operator, "bea", QUOTA_CORES / 8)
     operator.watch("lowered quota", LASTS_S)
     lower(operator, "bea", QUOTA_CORES)
 
@@ -305,7 +332,8 @@ def rows_of(operator: Operator) -> list[dict[str, Value]]:
                 ),
                 "full": len(full),
                 "above three then": sum(is_above(look, site, 3.0) for look, site in full),
-                "looks until named": named_after(phase, looks),
+                "harm after": None if phase not in NAMES else harm_after(operator, phase, own),
+                "named after": named_after(operator, phase, own),
                 "troubles": ", ".join(troubles),
                 "looks until calm": sum(look.phase == f"after: {phase}" for look in operator.looks),
             }
@@ -324,11 +352,17 @@ def is_above(look: Look, site: str, most: float) -> bool:
     return not look.status["headroom"]["missing"] and (room.get("factor") is None or room["factor"] > most)
 
 
-def named_after(phase: str, looks: Sequence[Look]) -> int | None:
-    kinds = NAMES.get(phase, ())
-    return next(
-        (at for at, look in enumerate(looks) if any(name.startswith(kinds) for name in look.troubles)), None
-    )
+def harm_after(operator: Operator, phase: str, own: Sequence[int]) -> int | None:
+    at_once = phase in ("starved site", "killed site")
+    return next((at - own[0] for at in own if at_once or operator.harmed(at)), None)
+
+
+def named_after(operator: Operator, phase: str, own: Sequence[int]) -> int | None:
+    """Looks from the harm to the name; zero where it was named before."""
+    kinds, harm = NAMES.get(phase, ()), harm_after(operator, phase, own) if own else None
+    named = (at - own[0] for at in own if any(name.startswith(kinds) for name in operator.looks[at].troubles))
+    first = next(named, None) if kinds else None
+    return None if first is None else max(0, first - (harm or 0))
 
 
 def measure(words: Sequence[str]) -> Iterator[ResultTable | str]:

@@ -22,6 +22,8 @@ from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.latencies import Latencies
 from mooring.model.problem.operator import MovesAs
 
+IDLE_S = 15.0
+"""Seconds after which a fragment that does nothing says so."""
 LOOK_S = 5.0
 """Seconds between two looks at what runs, where nothing else is said. Looking costs sites some CPU."""
 
@@ -57,7 +59,17 @@ class FragmentReport:
     epoch: int | None = None  # of the fence, taken when it was last started; None: not known
     rows: float | None = None  # read since it was first started; rates are means over longer than a look
     state_bytes: float | None = None  # None: not measured
-    joins: bool = False  # its output is pairs, which grow with the square of the rates
+
+    def lasting_s(self, trigger_s: float) -> float:
+        """How long the batch has lasted at least that it works at; zero while it may be at none. A batch
+        begins a trigger after the one before it, or as soon as that has ended.
+        """
+        if self.open_s is None or self.waiting == 0.0:
+            return 0.0
+        idle_s = max(0.0, trigger_s - (self.batch_s or 0.0))
+        if self.waiting is None:  # a source outside: it says neither that it does something nor nothing
+            idle_s += IDLE_S
+        return max(0.0, self.open_s - idle_s)
 
 
 @dataclass(frozen=True)

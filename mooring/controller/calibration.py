@@ -9,6 +9,9 @@ Where an engine cannot see what a single fragment uses, its site can: the line o
 (`site_line.py`) gives the factor of all fragments there, and a fixed part that is shared among them in
 proportion. Both stay with them when they move.
 
+What an engine carries out as a join makes pairs, whose number goes with the product of its inputs' rates. A
+run counts them: they are its output. The line tells what one costs.
+
 A second factor corrects how many tuples reach a fragment, which selectivities before it decide. It is taken
 only while nothing is waiting anywhere: behind a site that cannot keep up too few arrive.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -27,8 +31,8 @@ from mooring.contracts.decider import Observation
 from mooring.contracts.engine import FragmentReport, SiteReport
 from mooring.contracts.picture import fragment_inputs
 from mooring.controller.site_line import SiteLine
-from mooring.model.load.build import build_load_model
-from mooring.model.problem.operator import InputStatistics, Operator
+from mooring.model.load.build import build_load_model, join_sides
+from mooring.model.problem.operator import InputStatistics, Operator, PairStatistics
 from mooring.model.problem.problem import Problem
 
 
@@ -66,6 +70,22 @@ class _Looks:
     """Tuples that came over those that should have come."""
 
 
+@dataclass
+class _Join:
+    """Of one operator, by what came to it and what it put out, look by look."""
+
+    sides: tuple[Floats, Floats]
+    """Rates of its inputs, per unit of each variable."""
+    products: deque[float]
+    """Of the two."""
+    pairs: deque[float]
+
+    def per_product_s(self) -> float:
+        """The mean, in which looks with many pairs weigh more: pairs come in bursts."""
+        total = sum(self.products)
+        return sum(self.pairs) / total if total > 0.0 else 0.0
+
+
 class Calibration:
     def __init__(
         self, problem: Problem, options: CalibrationOptions | None = None, *, stated: bool = True
@@ -83,6 +103,14 @@ class Calibration:
         self._taken = 0
         self._stated_costs = stated
         self._lines: dict[str, SiteLine] = {}
+        self._joins = {
+            problem.fragment_names[problem.fragment_of_operator[j]]: _Join(
+                sides, deque(maxlen=most), deque(maxlen=most)
+            )
+            for j, sides in join_sides(problem).items()
+        }
+        self.pairs: dict[str, PairStatistics] = {}
+        """In use, by fragment: what a run measured of its joins."""
         self._counted: dict[str, tuple[float, float]] = {}
         """Fragment -> the last look at which its rows were counted, and how many."""
         self._homes: Mapping[str, str] = {}
@@ -98,7 +126,7 @@ class Calibration:
     def adopt(self, problem: Problem) -> None:
         """The same fragments, over further sites or another network; what they cost is known already."""
         self._stated, self._model = problem, build_load_model(problem)
-        self.problem = scaled_problem(problem, self.factors, self.fixed_cores)
+        self.problem = scaled_problem(problem, self.factors, self.fixed_cores, self.pairs)
         self.model = build_load_model(self.problem)
 
     def take(self, observation: Observation) -> None:
@@ -121,6 +149,7 @@ class Calibration:
             row = self._row[name]
             used = report.cores - float(crossings[row])
             self._take_fragment(name, report.input_rate, used, float(should[row]), float(come[row]), calm)
+        self._take_joins(measured.fragments, values)
         self._taken += 1
         if seen and self._taken % self._options.every == 0:
             self._apply(*self._fitted(seen))
@@ -141,6 +170,7 @@ class Calibration:
         return {
             site: float(
                 should[rows] @ self._taken_in(measured.fragments, rows, come)
+                + sum(self._pairs_in_use(self._stated.fragment_names[row], values) for row in rows)
                 + self.fixed_cores[rows].sum()
                 + sent[rows].sum()
             )
@@ -157,7 +187,7 @@ class Calibration:
         more = f" and {len(off) - 5} more" if len(off) > 5 else ""
         return f"costs re-estimated while running: {some}{more}; the others as the problem states them"
 
-    def as_json(self) -> dict[str, dict[str, float]]:
+    def as_json(self) -> dict[str, dict[str, Any]]:
         """What differs from the problem as stated, by fragment: for who reads a status and works with it."""
         fixed = self._model.fixed_cores
         return {
@@ -167,6 +197,7 @@ class Calibration:
             "fixed_cores": {
                 n: float(self.fixed_cores[f]) for n, f in self._row.items() if self.fixed_cores[f] != fixed[f]
             },
+            "pairs": {name: msgspec.structs.asdict(pairs) for name, pairs in self.pairs.items()},
         }
 
     # What single fragments use
@@ -233,7 +264,7 @@ class Calibration:
         since = self._taken_since(observation, come)
         if self._looks_here <= self._options.warm:
             return
-        factors, fixed = self.factors.copy(), self.fixed_cores.copy()
+        factors, fixed, cost_us = self.factors.copy(), self.fixed_cores.copy(), dict[str, float]()
         rows_by_site = self._rows_by_site(observation.sites)
         for site in self._stated.sites:
             name, report = site.name, observation.measured.sites.get(site.name, SiteReport(None))
@@ -243,15 +274,44 @@ class Calibration:
             used = report.utilisation * (report.capacity_cores or site.capacity)
             line = self._lines.setdefault(name, SiteLine(self._stated_costs))
             taken = np.array([since[self._stated.fragment_names[row]] for row in rows])
-            if not line.take(float((should * self._base)[rows] @ taken), used):
+            pairs = sum(
+                observation.measured.fragments[name].output_rate
+                for name in self._joins
+                if self._row[name] in rows and name in observation.measured.fragments
+            )
+            if not line.take(float((should * self._base)[rows] @ taken), used, pairs):
                 continue
             believed = float(self._base_fixed[rows].sum())
             if (split := line.split(believed)) is None:
                 continue
+            cost_us.update({name: 1e6 * split.per_pair for name in self._joins if self._row[name] in rows})
             factors[rows] = self._base[rows] * split.slope
             parts = self._base_fixed[rows] / believed if believed > 0.0 else np.full(len(rows), 1 / len(rows))
             fixed[rows] = split.fixed * parts
-        self._apply(factors, fixed, notable=self._options.notable_site)
+        self._apply(factors, fixed, self._pairs_at(cost_us), notable=self._options.notable_site)
+
+    def _take_joins(self, reports: Mapping[str, FragmentReport], values: Floats) -> None:
+        for name, join in self._joins.items():
+            if (report := reports.get(name)) is None or not report.running:
+                continue
+            first, others = (float(side @ values) for side in join.sides)
+            join.products.append(first * others)
+            join.pairs.append(report.output_rate)
+
+    def _pairs_at(self, cost_us: Mapping[str, float]) -> dict[str, PairStatistics]:
+        """Of all joins, some of them at another cost per pair than so far."""
+        found = dict(self.pairs)
+        for name, each in cost_us.items():
+            if (often := self._joins[name].per_product_s()) > 0.0:
+                found[name] = PairStatistics(per_product_s=often, cost_us=each)
+        return found
+
+    def _pairs_in_use(self, fragment: str, values: Floats) -> float:
+        """Cores for the pairs of a fragment at these rates."""
+        if (known := self.pairs.get(fragment)) is None:
+            return 0.0
+        first, others = (float(side @ values) for side in self._joins[fragment].sides)
+        return known.cost_us / 1e6 * known.per_product_s * first * others
 
     def room(self, site: str, rates: Floats, capacity: float) -> tuple[float, float] | None:
         """How far such rates can grow at least and at most, by what the whole site used; None where that
@@ -260,12 +320,14 @@ class Calibration:
         line = self._lines.get(site)
         if line is None or line.last is None:
             return None
-        rows = [self._row[f] for f, at in self._homes.items() if at == site]
-        if not rows:
+        here = [f for f, at in self._homes.items() if at == site]
+        if not here:
             return None
-        should = np.asarray(self._model.coefficients @ self._model.variable_values(rates)).ravel()
-        growing = float((should * self._base)[rows].sum())
-        return line.last.room(growing, capacity) if growing > 0.0 else None
+        values = self._model.variable_values(rates)
+        should = np.asarray(self._model.coefficients @ values).ravel()
+        growing = float((should * self._base)[[self._row[f] for f in here]].sum())
+        pairs = sum(self._pairs_in_use(name, values) for name in here)
+        return line.last.room(growing, capacity, pairs) if growing > 0.0 else None
 
     def _rows_by_site(self, sites: Mapping[str, str]) -> dict[str, list[int]]:
         """Of the fragments that run, by their sites."""
@@ -302,19 +364,40 @@ class Calibration:
 
     # Putting it to use
 
-    def _apply(self, factors: Floats, fixed: Floats, *, notable: float | None = None) -> None:
+    def _apply(
+        self,
+        factors: Floats,
+        fixed: Floats,
+        pairs: Mapping[str, PairStatistics] | None = None,
+        *,
+        notable: float | None = None,
+    ) -> None:
         most = self._options.most if self._stated_costs else self._options.most_assumed
         notable = self._options.notable if notable is None else notable
         factors = np.clip(factors, 1.0 / most, most)
         differs = np.abs(np.log(factors / self.factors)) > np.log1p(notable)
         moved = np.abs(fixed - self.fixed_cores) > notable * np.maximum(fixed, 0.01)
         changed = differs | moved
-        if not changed.any():
+        other_pairs = pairs is not None and _differ(self.pairs, pairs, self._options.notable)
+        if not changed.any() and not other_pairs:
             return
+        if pairs is not None and other_pairs:
+            self.pairs = dict(pairs)
         self.factors = np.where(changed, factors, self.factors)
         self.fixed_cores = np.where(changed, fixed, self.fixed_cores)
-        self.problem = scaled_problem(self._stated, self.factors, self.fixed_cores)
+        self.problem = scaled_problem(self._stated, self.factors, self.fixed_cores, self.pairs)
         self.model = build_load_model(self.problem)
+
+
+def _differ(one: Mapping[str, PairStatistics], other: Mapping[str, PairStatistics], notable: float) -> bool:
+    """By more than this share in any figure."""
+    return one.keys() != other.keys() or any(
+        abs(now - before) > notable * before
+        for name in one
+        for before, now in zip(
+            msgspec.structs.astuple(one[name]), msgspec.structs.astuple(other[name]), strict=True
+        )
+    )
 
 
 def _held_up(utilisation: float | None, full: float) -> bool:
@@ -330,12 +413,16 @@ def _line(x: Floats, y: Floats) -> tuple[float, float]:
     return slope, float(np.median(y - slope * x))
 
 
-def scaled_problem(problem: Problem, factors: Floats, fixed_cores: Floats) -> Problem:
-    """The same with operators costing more or less, fragment by fragment."""
+def scaled_problem(
+    problem: Problem, factors: Floats, fixed_cores: Floats, pairs: Mapping[str, PairStatistics]
+) -> Problem:
+    """The same with operators costing more or less, fragment by fragment, and joins having pairs."""
     operators = list(problem.operators)
-    for f, members in enumerate(problem.fragments):
+    for f, (name, members) in enumerate(zip(problem.fragment_names, problem.fragments, strict=True)):
         for j in members:
             operators[j] = _scaled(operators[j], float(factors[f]), float(fixed_cores[f]))
+            if operators[j].moved_as == "join" and operators[j].kind != "join":
+                operators[j] = msgspec.structs.replace(operators[j], pairs=pairs.get(name))
     return replace(problem, operators=tuple(operators))
 
 

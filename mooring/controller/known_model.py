@@ -14,6 +14,7 @@ from mooring.controller.calibration import Calibration, scaled_problem
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.memory import StateMemory
 from mooring.model.load.micro_batches import BatchTimes
+from mooring.model.problem.operator import PairStatistics
 from mooring.model.problem.problem import Problem
 
 
@@ -26,6 +27,8 @@ class KnownModel:
     cost_factors: Mapping[str, float] = field(default_factory=dict)
     """Fragment -> what it costs beyond its fixed part, over what the problem states."""
     fixed_cores: Mapping[str, float] = field(default_factory=dict)
+    pairs: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Fragment -> what was measured of its join."""
     trigger_s: float = 0.0
     batch_ratios: Mapping[str, float] = field(default_factory=dict)
     """Fragment -> measured over modelled batch time."""
@@ -46,7 +49,8 @@ class KnownModel:
         )
         # At no rate at all every placement has room without end: the rates of the project tell more then.
         rates = self.stream_rates if any(self.stream_rates.values()) else {}
-        return scaled_problem(stated, factors, fixed).in_circumstances(
+        pairs = {name: PairStatistics(**each) for name, each in self.pairs.items()}
+        return scaled_problem(stated, factors, fixed, pairs).in_circumstances(
             rates=[rates.get(stream.name, stream.rate) for stream in stated.streams],
             capacity_cores=[self.capacity_cores.get(site.name, site.capacity) for site in stated.sites],
             latency_ms=stated.network.latency_ms,

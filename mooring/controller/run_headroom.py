@@ -24,15 +24,14 @@ from mooring.model.load.feasible.batch_time import growth_by_batch_time
 from mooring.model.load.feasible.headroom import growth_by_site, headroom
 from mooring.model.load.feasible.memory import growth_by_memory
 from mooring.model.load.micro_batches import BatchTimes
+from mooring.quantity import factor_words
 
 Limit = Literal["CPU", "time", "memory", "backlog"]
-MOST = 10.0
-"""Beyond this the figure says no more than that there is room."""
 _LIMITS = {
     "CPU": "no CPU left",
     "time": "batches as long as the trigger",
     "memory": "no memory left for state",
-    "backlog": "rows that wait longer and longer",
+    "backlog": "a growing backlog",
 }
 
 
@@ -117,22 +116,6 @@ class RunHeadroom:
             verb = "loads" if len(idle) == 1 else "load"
             said += f"; {', '.join(idle[:3])}{more} {verb} nothing"
         return said
-
-
-def factor_words(factor: float | None, low: float | None = None, high: float | None = None) -> str:
-    """
-    >>> factor_words(1.4), factor_words(1.4, 1.2, 30.0), factor_words(131.8, 9.0, None), factor_words(None)
-    ('x 1.40', 'x 1.40 (1.20 to more than 10)', 'more than x 10', 'no limit')
-    """
-    if factor is None:
-        return "no limit"
-    if factor > MOST:
-        return f"more than x {MOST:g}"
-    said = f"x {factor:.2f}"
-    if low is None or (high is not None and high - low < 0.02):
-        return said
-    most = f"{high:.2f}" if high is not None and high <= MOST else f"more than {MOST:g}"
-    return f"{said} ({low:.2f} to {most})"
 
 
 def shown_words(document: Mapping[str, Any] | None) -> str:

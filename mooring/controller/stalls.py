@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from mooring.contracts.decider import Observation, Stall, StallKind
-from mooring.contracts.engine import FragmentReport
+from mooring.contracts.engine import IDLE_S, FragmentReport
 from mooring.controller.trouble_list import affected
 from mooring.model.problem.problem import Problem
 from mooring.quantity import decimal
@@ -47,8 +47,6 @@ class StallOptions:
     """Looks in a row that make a slow fragment, or a growing backlog, and that end one."""
     calm: float = 0.9
     """Share of the trigger below which batches have to be to end it."""
-    idle_s: float = 15.0
-    """Seconds after which a fragment that does nothing says so."""
     silent_s: float = 30.0
     """Seconds without rows, at least, before a stream counts as silent, ..."""
     starved: float = 0.6
@@ -164,7 +162,7 @@ class Watch:
         if report.waiting is None:  # a source outside: it says neither that it has done something nor nothing
             if report.open_s is None or report.batches is None:
                 return
-            quiet_s, most_s = min(quiet_s, report.open_s), most_s + options.idle_s
+            quiet_s, most_s = min(quiet_s, report.open_s), most_s + IDLE_S
         if quiet_s > most_s:
             waits = f"while {report.waiting:.0f} rows wait" if report.waiting else "and it is not idle"
             why = f"no batch was committed for {quiet_s:.0f} s {waits}; the trigger is {trigger_s:g} s"
@@ -175,20 +173,17 @@ class Watch:
     ) -> Iterator[_Found]:
         if report.batch_s is None or at_s - progress.begun_s < self._options.settles_s:
             return
-        over = report.batch_s > trigger_s
-        idle = not over or at_s - progress.committed_s > self._options.triggers * max(
-            trigger_s, report.batch_s
-        )
+        took_s = max(report.batch_s, report.lasting_s(trigger_s))
+        over = took_s > trigger_s
+        idle = not over or at_s - progress.committed_s > self._options.triggers * max(trigger_s, took_s)
         progress.slow = progress.slow + 1 if over and not idle else 0
-        progress.calm = progress.calm + 1 if idle or report.batch_s <= self._options.calm * trigger_s else 0
+        progress.calm = progress.calm + 1 if idle or took_s <= self._options.calm * trigger_s else 0
         lasts = ("slow batches", name) in self._since and progress.calm < self._options.looks
         if lasts or progress.slow >= self._options.looks:
-            why = f"its batches take {report.batch_s:.1f} s at a trigger of {trigger_s:g} s"
+            why = f"its batches take {took_s:.1f} s at a trigger of {trigger_s:g} s"
             if not over:
-                why = (
-                    f"its batches took over {trigger_s:g} s, the trigger, and the last {report.batch_s:.1f} s"
-                )
-            share = min(1.0, trigger_s / max(report.batch_s, 1e-9)) if over else None
+                why = f"its batches took over {trigger_s:g} s, the trigger, and the last {took_s:.1f} s"
+            share = min(1.0, trigger_s / took_s) if over else None
             yield "slow batches", name, at_s, progress.key[0], why, share
 
     def _backlog(self, name: str, step: float, rate: float, progress: _Progress) -> Iterator[_Found]:

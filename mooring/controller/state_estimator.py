@@ -159,7 +159,6 @@ class Surveyor:
             if (room := known.room(site.name, likely, float(capacity[i]))) is not None and not lost[i]:
                 least, most = known.model.site_loads(sites, np.outer(room, likely))[:, i]
                 bounds[0][i], bounds[1][i] = min(bounds[0][i], least), max(bounds[1][i], most)
-        bounds[0] = self._if_pairs_cost(bounds[0], sites, likely, observation)
         for i, site in enumerate(self._problem.sites):
             if (share := behind[site.name].share if site.name in behind else None) is not None:
                 kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
@@ -280,32 +279,6 @@ class Surveyor:
                 counted[i] = max(NOTHING_CORES, capacity[i] - (over - 1.0) * loads[i])
         return counted, np.minimum(least, counted), np.maximum(most, counted)
 
-    def _if_pairs_cost(
-        self, capacity: Floats, sites: Ints, rates: Floats, observation: Observation
-    ) -> Floats:
-        """What sites count with at least, if a row that a join makes costs as much as one that it reads.
-        The model lets a join of an engine grow with the rates; its pairs grow with their square.
-        """
-        reports = observation.measured.fragments
-        joins = [
-            (f, reports[name])
-            for f, name in enumerate(self._problem.fragment_names)
-            if name in reports and reports[name].joins and reports[name].output_rate > 0.0
-        ]
-        if not joins:
-            return capacity
-        model, pairs, least = self.calibration.model, np.zeros(len(capacity)), capacity.copy()
-        load = np.asarray(model.coefficients @ model.variable_values(rates)).ravel()
-        for f, report in joins:
-            pairs[sites[f]] += load[f] * report.output_rate / (report.input_rate + report.output_rate)
-        fixed_cores = model.capacity_cores - model.site_capacity_left(sites)
-        for site in np.flatnonzero(pairs > 0.0):
-            grows, fixed = float(load[sites == site].sum()), float(fixed_cores[site])
-            other, room = grows - pairs[site], max(0.0, capacity[site] - fixed)
-            factor = (np.sqrt(other**2 + 4.0 * pairs[site] * room) - other) / (2.0 * pairs[site])
-            least[site] = min(capacity[site], fixed + grows * float(factor))
-        return least
-
     def _keeps_up(self, site: str, observation: Observation) -> bool:
         """Whether the batches of all its fragments fit their trigger, so that it does what the model says.
         Where its CPU cannot be seen, that batches fit says nothing of what costs are stated for.
@@ -316,9 +289,10 @@ class Surveyor:
         here = [
             f for f, at in observation.sites.items() if at == site and f not in observation.measured.views
         ]
-        seen = [self._batch_s.get(name, ()) for name in here]
+        seen = [self._batch_s.get(name, deque[float]()) for name in here]
         return bool(here) and all(
-            len(took) == self._options.looks and float(np.median(took)) <= self._trigger_s for took in seen
+            len(took) == self._options.looks and max(float(np.median(took)), took[-1]) <= self._trigger_s
+            for took in seen
         )
 
     def _take_batches(self, observation: Observation) -> None:
@@ -329,7 +303,7 @@ class Surveyor:
         for name, report in observation.measured.fragments.items():
             if report.running and report.batch_s is not None and self._trigger_s > 0.0:
                 seen = self._batch_s.setdefault(name, deque(maxlen=self._options.looks))
-                seen.append(report.batch_s)
+                seen.append(max(report.batch_s, report.lasting_s(self._trigger_s)))
 
     def _batch_times(self, model: LoadModel, sites: Ints, rates: Floats) -> BatchTimes | None:
         """Of fragments whose batches were seen often enough: measured over modelled. Two of the last three
@@ -344,6 +318,8 @@ class Surveyor:
                 continue
             usual, now = float(np.median(known[name])), float(np.median(list(known[name])[-3:]))
             took_s = now if now > self._trigger_s else usual
+            if now <= self._trigger_s < usual:  # until three in a row are short
+                took_s = max(list(known[name])[-3:])
             # A batch longer than the trigger takes what came while the one before it lasted, and gets at
             # least that share of the rates done in a trigger.
             longer = max(1.0, took_s / self._trigger_s)

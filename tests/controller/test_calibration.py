@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 from mooring.contracts.decider import Observation
 from mooring.contracts.engine import FragmentReport, Measurement, SiteReport
 from mooring.controller.calibration import Calibration
+from mooring.controller.known_model import KnownModel
+from mooring.model.load.build import build_load_model
+from mooring.model.load.feasible.headroom import growth_by_site
 from mooring.model.placement.placement import FragmentSites
 from mooring.model.problem.problem import Problem
 
@@ -97,6 +101,48 @@ def test_at_steady_rates_a_site_tells_its_load_and_not_how_it_divides() -> None:
     room = found.room("a", np.array([100.0]), 1.0)
     assert room is not None
     assert room[0] < 1.0 / 0.4 < (1.0 - 0.1) / 0.3 < room[1]
+
+
+JOINED = Problem.from_dict(
+    {
+        "sites": {"a": {"capacity": 2}, "b": {"capacity": 1}},
+        "streams": {"x": {"rate": 100}, "y": {"rate": 100}},
+        "operators": {
+            "j": {"inputs": ["x", "y"], "cost_us": 1000, "moves_as": "join", "fixed_cores": 0.05},
+            "after": {"inputs": ["j"], "cost_us": 100},
+        },
+    }
+)
+
+
+def test_pairs_of_a_join_grow_with_the_product_of_its_inputs() -> None:
+    """A fifth of a pair per product of the rates, each 50 us: 0.05 + 0.2 k + 0.1 k^2 fills 2 at k = 3.5."""
+    homes, found = FragmentSites({"j": "a", "after": "b"}), Calibration(JOINED)
+    for k in range(60):
+        rate = 60.0 + 30.0 * (k // 3 % 5)
+        pairs = 0.2 * rate * rate
+        used = 0.05 + 2e-3 * rate + 50e-6 * pairs
+        fragments = {
+            "j": FragmentReport("a", True, 2.0 * rate, pairs, used, cores_estimated=True),
+            "after": FragmentReport("b", True, pairs, pairs, 0.01, cores_estimated=True),
+        }
+        sites = {"a": SiteReport(used / 2.0, None, 2.0), "b": SiteReport(pairs * 1e-4, None, 1.0)}
+        measured = Measurement(0.0, 5.0, {"x": rate, "y": rate}, sites, fragments)
+        found.take(Observation(0.0, homes, measured, placement=homes))
+
+    assert found.pairs["j"].per_product_s == pytest.approx(0.2, rel=0.01)
+    rates, at = np.array([100.0, 100.0]), np.array([0, 1])
+    (factor, further) = growth_by_site(found.model, at, rates)
+    assert factor == pytest.approx(3.53, rel=0.15)  # a line alone says 5.0
+    assert further == pytest.approx((1.0 / 0.2) ** 0.5, rel=0.1)  # its reader gets the pairs
+    room = found.room("a", rates, 2.0)
+    assert room is not None
+    assert room[0] < 3.53 < room[1] < 6.0
+    # What is kept in a status makes the same model, wherever it is read.
+    known = KnownModel({"x": 100.0, "y": 100.0}, {}, **json.loads(json.dumps(found.as_json())))
+    assert growth_by_site(build_load_model(known.problem(JOINED)), at, rates) == pytest.approx(
+        [factor, further]
+    )
 
 
 def test_a_stream_that_was_not_measured_teaches_nothing() -> None:

@@ -213,21 +213,6 @@ def test_the_load_of_a_site_is_told_apart_by_what_it_is_for() -> None:
     assert load == pytest.approx({"fixed": 0.05, "rows": 0.01, "pairs": 0.04, "views": 0.02})
 
 
-def test_a_join_may_have_less_room_than_a_line_says_for_its_pairs_grow_with_the_square() -> None:
-    """Half of the 0.005 cores of g are for pairs: 0.0025 k + 0.0025 k^2 fills 2 at k = 28, a line at 400."""
-
-    def seen(joins: bool) -> RunHeadroom:
-        measured = replace(
-            look(0.055).measured,
-            fragments={"g": FragmentReport("b", True, 10.0, 10.0, 0.1, joins=joins, cores_estimated=True)},
-        )
-        return after([replace(look(0.055), measured=measured)] * 8)
-
-    plain, joined = seen(joins=False).sites["b"], seen(joins=True).sites["b"]
-    assert plain.factor == joined.factor
-    assert joined.low < 0.2 * plain.low
-
-
 def test_a_batch_that_holds_the_rows_of_many_triggers_is_no_sign_that_nothing_gets_done() -> None:
     """Of f's 0.055 cores, 0.05 are fixed. A batch of 20 s, four triggers long, has four triggers' rows."""
     long = after([look(0.055, batch_s=20.0)] * 20).sites["a"]

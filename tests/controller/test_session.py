@@ -127,7 +127,7 @@ def test_the_observation_holds_what_was_measured_and_not_what_is_true(tmp_path: 
         "ordered": [],
         "why": "spying",
         "statistics": "as the problem states them",
-        "calibration": {"cost_factors": {}, "fixed_cores": {}},
+        "calibration": {"cost_factors": {}, "fixed_cores": {}, "pairs": {}},
         "estimated_capacity_cores": {},
         "control": None,
         "ledger": [],

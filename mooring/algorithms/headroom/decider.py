@@ -24,6 +24,7 @@ from mooring.contracts.picture import ROOM, Picture
 from mooring.model.deployment.moves import Move
 from mooring.model.load.feasible.headroom import growth_of_all
 from mooring.model.problem.problem import Problem
+from mooring.quantity import factor_words
 
 _ALIKE = 0.98
 _SHORTLIST = 16
@@ -65,13 +66,25 @@ def propose(picture: Picture, options: HeadroomOptions | None = None) -> Proposa
     now = picture.predict(sites, in_full=True)
     moves: list[ProposedMove] = []
     most = max(chosen.max_moves, len(problem.sites) // 10)
+    ends = list[int]()
+    """Of moves that go together."""
     while len(moves) < most and (steps := _next_steps(picture, sites, chosen, most - len(moves))):
         for fragment, to in steps:
             name, origin = problem.fragment_names[fragment], problem.sites[sites[fragment]].name
             sites[fragment] = to
             after = picture.predict(sites, in_full=True)
             moves.append(ProposedMove(Move(name, origin, problem.sites[to].name), after))
-    return Proposal(now, tuple(moves), _reason(now, moves, chosen))
+        ends.append(len(moves))
+    worth = moves[: _best_end(now, moves, ends)]
+    return Proposal(now, tuple(worth), _reason(now, worth, chosen))
+
+
+def _best_end(now: Prediction, moves: Sequence[ProposedMove], ends: Sequence[int]) -> int:
+    """How many of the moves leave most headroom, the more the better: sites are compared by their CPU, and
+    what a move does to batch times may undo what it gains. None, where all of them leave less than now.
+    """
+    best = max(ends, key=lambda end: (moves[end - 1].headroom, end), default=0)
+    return best if best and moves[best - 1].headroom >= now.headroom else 0
 
 
 def _next_steps(
@@ -95,22 +108,26 @@ def _enough(now: Prediction, may_be: float, options: HeadroomOptions) -> str:
     if now.headroom >= options.enough:
         return _reason(now, (), options)
     return (
-        f"the headroom at the measured rates is x {now.headroom:.2f}, at {now.bottleneck}; within their "
-        f"variation it may be x {may_be:.2f}, which reaches the threshold x {options.enough:g}"
+        f"the headroom at the measured rates is {factor_words(now.headroom)}, at {now.bottleneck}; within "
+        f"their variation it may be {factor_words(may_be)}, which reaches the threshold x {options.enough:g}"
     )
 
 
 def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOptions) -> str:
     if math.isinf(now.headroom):
         return "the measured rates load no site"
-    room = f"the headroom at the measured rates is x {now.headroom:.2f}"
+    room = f"the headroom at the measured rates is {factor_words(now.headroom)}"
     if not moves and now.headroom >= options.enough:
         return f"{room}, which reaches the threshold x {options.enough:g}"
     if not moves:
         return f"{room}, at {now.bottleneck}; no move raises it by {options.least_gain - 1:.0%} or more"
     what = ", ".join(f"{each.move.fragment} to {each.move.to_site}" for each in moves[:5])
     more = f" and {len(moves) - 5} more" if len(moves) > 5 else ""
-    return f"{room}, at {now.bottleneck}; moving {what}{more} raises it to x {moves[-1].headroom:.2f}"
+    then = moves[-1].headroom
+    gain = f"raises it to {factor_words(then)}"
+    if then < 1.005 * now.headroom:
+        gain = "leaves it as it is and gives other sites room"
+    return f"{room}, at {now.bottleneck}; moving {what}{more} {gain}"
 
 
 def _best_move(picture: Picture, sites: Ints, full: int, wanted: float) -> tuple[int, int] | None:

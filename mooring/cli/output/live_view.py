@@ -11,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from mooring.cli.output.tables import bar
-from mooring.controller.run_headroom import factor_words, shown_words
+from mooring.controller.run_headroom import shown_words
+from mooring.quantity import factor_words
 from mooring.spark.engine.snapshot import Snapshot
 
 

@@ -14,13 +14,12 @@ from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.input.site_draining import known_problem, leave_or_return, step_line
 from mooring.cli.output.terminal import Terminal
 from mooring.controller.journal import Journal
-from mooring.controller.run_headroom import factor_words
 from mooring.errors import EngineError, InputError, MooringError
 from mooring.model.deployment.moves import Effect, MoveList
 from mooring.model.placement.admission import require_all_queries
 from mooring.model.placement.placement import FragmentSites
 from mooring.model.placement.placement_file import read_placement
-from mooring.quantity import quantity
+from mooring.quantity import factor_words, quantity
 from mooring.spark.runs.found_run import find_run
 from mooring.spark.runs.mailbox import this_asker
 from mooring.spark.runs.run_client import MoveAsker

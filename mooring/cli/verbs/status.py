@@ -13,7 +13,7 @@ from mooring.cli.input.parsing import Parser, add_project
 from mooring.cli.output.live_view import run_view
 from mooring.cli.output.terminal import Terminal
 from mooring.cli.output.update_table import update_table
-from mooring.controller.run_headroom import factor_words
+from mooring.quantity import factor_words
 from mooring.spark.engine.snapshot import snapshot_from_json
 from mooring.spark.runs.found_run import FoundRun, find_run
 from mooring.spark.runs.system_clock import SystemClock

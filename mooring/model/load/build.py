@@ -3,7 +3,8 @@
 Rates travel as sparse linear forms over the variables. Two things are not linear (section 6.2): the output of
 an operator whose selectivity varies, and the pairs a window join meets. Each gets a variable, but only where
 some load depends on it, and joins whose pairs are proportional to each other (the same two streams behind
-constant selectivities) share one.
+constant selectivities) share one. An operator that an engine carries out as a join has such pairs once a run
+has measured them.
 """
 
 from __future__ import annotations
@@ -50,6 +51,19 @@ def build_load_model(problem: Problem) -> LoadModel:
     return model
 
 
+def join_sides(problem: Problem) -> dict[int, tuple[Floats, Floats]]:
+    """Operators that an engine carries out as joins: the rates of their first input and of all others (of the
+    same one, where it is joined with itself), per unit of each variable.
+    """
+    forms, found = _RateForms(problem), dict[int, tuple[Floats, Floats]]()
+    for j, operator in enumerate(problem.operators):
+        if operator.moved_as == "join" and operator.kind != "join" and operator.load is None:
+            first, *others = forms.inputs_of(j)
+            sides = _sparse_rows([first, _sum(others) or first], len(forms.variables)).toarray()
+            found[j] = sides[0], sides[1]
+    return found
+
+
 class _RateForms:
     """Output rate of every node and load of every operator, as linear forms over the variables."""
 
@@ -66,16 +80,20 @@ class _RateForms:
         for j in problem.graph.order:
             self._add(j, problem.operators[j], matters[j])
 
+    def inputs_of(self, j: int) -> list[SparseVector]:
+        return [_sum(self.outputs[node] for node in port) for port in self._problem.graph.ports[j]]
+
     def _add(self, j: int, operator: Operator, output_matters: bool) -> None:
         node = self._problem.graph.stream_count + j
         if operator.load is not None:
             index = self._problem.stream_index
             self.loads[j] = {index[stream]: cores for stream, cores in operator.load.items() if cores > 0.0}
             return
-        inputs = [_sum(self.outputs[node] for node in port) for port in self._problem.graph.ports[j]]
+        inputs = self.inputs_of(j)
         if operator.kind == "join":
             if operator.cost_us > 0.0 or output_matters:
-                pairs = _scaled(self._pairs_of(operator, inputs), operator.share)
+                assert operator.window_s is not None
+                pairs = _scaled(self._pairs_of(operator, operator.window_s, *inputs), operator.share)
                 self.loads[j] = _scaled(pairs, operator.cost_us / 1e6)
                 self.outputs[node] = _scaled(pairs, operator.selectivity)
         else:
@@ -83,14 +101,20 @@ class _RateForms:
             ports = list(zip(operator.inputs, shares, strict=True))
             self.loads[j] = _sum(_scaled(form, operator.cost_us_of(name) / 1e6) for name, form in ports)
             self.outputs[node] = _sum(_scaled(form, operator.selectivity_of(name)) for name, form in ports)
+            if (known := operator.pairs) is not None:
+                sides = inputs[0], _sum(inputs[1:]) or inputs[0]
+                pairs = _scaled(self._pairs_of(operator, known.per_product_s, *sides), operator.share)
+                self.loads[j] = _sum((self.loads[j], _scaled(pairs, known.cost_us / 1e6)))
+                self.outputs[node] = pairs
         if operator.variable:
             self.outputs[node] = self._varying_output(operator, self.outputs[node]) if output_matters else {}
 
-    def _pairs_of(self, join: Operator, inputs: list[SparseVector]) -> SparseVector:
+    def _pairs_of(
+        self, join: Operator, per_product_s: float, one: SparseVector, other: SparseVector
+    ) -> SparseVector:
         """Pairs per second of the whole join as a multiple of a variable, new or shared."""
-        assert join.window_s is not None
-        (left, left_sum), (right, right_sum) = (_normalised(form) for form in inputs)
-        factor = join.window_s * left_sum * right_sum
+        (left, left_sum), (right, right_sum) = _normalised(one), _normalised(other)
+        factor = per_product_s * left_sum * right_sum
         if factor == 0.0:
             return {}
         key = tuple(sorted((_key(left), _key(right))))

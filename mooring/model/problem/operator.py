@@ -21,6 +21,16 @@ class InputStatistics(msgspec.Struct, frozen=True, kw_only=True):
     selectivity: float | None = None
 
 
+class PairStatistics(msgspec.Struct, frozen=True, kw_only=True):
+    """Of an operator that an engine carries out as a join, as a run measures it."""
+
+    per_product_s: float
+    """Output tuples per second, over the product of the rates of its first input and of all others; takes the
+    place of the selectivity."""
+    cost_us: float
+    """CPU microseconds per output tuple, beside what input tuples cost."""
+
+
 class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """One placeable step. An operator split by key appears once per instance, each with its `share`."""
 
@@ -35,6 +45,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     variability: float = 0.0
     """Squared coefficient of variation of the time that a tuple takes: 0 constant, 1 exponential."""
     per_input: dict[str, InputStatistics] | None = None
+    pairs: PairStatistics | None = None
+    """None: all of it grows with the rates of its inputs. No problem file states it."""
     window_s: float | None = None
     """Joins: a tuple meets the other side's within half of this before or after. Aggregates: the window."""
     variable: bool = False

@@ -188,7 +188,7 @@ def _operator_data(group: list[Operator]) -> Document:
 
 
 def _operator_fields(operator: Operator) -> Document:
-    data = _fields(operator, "part_of", "share")
+    data = _fields(operator, "part_of", "share", "pairs")
     if operator.load is None:
         # Written even where it is zero: a missing cost is refused when read.
         data.setdefault("cost_us", _figure(operator.cost_us))

@@ -333,6 +333,5 @@ class SparkEngine:
             **self._batches_of(name, seen),
             cores_estimated=True,
             state_bytes=seen.state_bytes,
-            joins=seen.joins,
             epoch=newest_number(self.layout.checkpoints(name), self.layout.disk),
         )

@@ -232,7 +232,8 @@ def path_latencies_s(
     """
     found: dict[str, float | None] = {}
     for fragment in TopologicalSorter({name: list(writers.get(name, ())) for name in hops}).static_order():
-        own, above = hops.get(fragment), [found[writer] for writer in writers.get(fragment, ())]
+        # A writer that is just being started may have no hop yet, and is no node then.
+        own, above = hops.get(fragment), [found.get(writer) for writer in writers.get(fragment, ())]
         known = [value for value in above if value is not None]
         unknown = own is None or (above and not known)
         found[fragment] = None if own is None or unknown else own + max(known, default=0.0)
