@@ -28,6 +28,7 @@ allowed. A trouble in the steady time is a false one.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -41,6 +42,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+from playwright.sync_api import Page, sync_playwright
 
 from lab.benchmarks._adapting_run import groups_of, set_quota, step_us, weigh_more
 from lab.benchmarks._headroom_pipelines import WINDOW, Flow, Pipeline, join_with_y
@@ -78,6 +81,9 @@ PAIRS_OF = 2500
 FULL = 0.95
 KEPT = "MOORING_STORY_LOOKS"
 """A file for all looks."""
+PICTURES = "MOORING_STORY_PICTURES"
+"""A folder for pictures of the page at the end of each phase, on a wide and on a narrow screen."""
+_SCREENS = {"wide": (1400, 950), "narrow": (390, 844)}
 NAMES = {
     "flood": ("growing backlog", "slow batches", "stalled", "long batch"),
     "stalled join": ("stalled", "slow batches", "long batch", "growing backlog"),
@@ -114,6 +120,8 @@ class Operator:
     looks: list[Look] = field(default_factory=list)
     skewed: int = 0
     """Rows of each source that the feeder did not write."""
+    pages: Mapping[str, Page] = field(default_factory=dict)
+    """The same page on each screen."""
     _cpu: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
 
     def watch(self, phase: str, seconds: float, over: Callable[[], bool] = lambda: False) -> None:
@@ -123,6 +131,9 @@ class Operator:
             status = self.run.status()
             if "at_s" in status and (not self.looks or self.looks[-1].status["at_s"] != status["at_s"]):
                 self.looks.append(self._look(phase, status))
+        for screen, page in self.pages.items():
+            name = f"{phase.replace(': ', ' ').replace(' ', '_')}_{screen}.png"
+            page.screenshot(path=str(Path(os.environ[PICTURES], name)), full_page=True)
 
     def until_calm(self, phase: str) -> None:
         self.watch(f"after: {phase}", CALM_S, self._is_calm)
@@ -235,7 +246,7 @@ def told(folder: Path, step: float, steady_s: float) -> Operator:
             weigh_more(site, run.server_of(site))
         operator = Operator(run, feeder, address, dict(QUOTAS))
         feeder.set_rates(STORY.rates)
-        with feeder.feeding():
+        with feeder.feeding(), photographer(operator):
             operator.watch("start", SETTLES_S)
             operator.watch("steady", steady_s)
             for phase, happens in PHASES.items():
@@ -245,6 +256,28 @@ def told(folder: Path, step: float, steady_s: float) -> Operator:
         return operator
     finally:
         run.stop()
+
+
+@contextlib.contextmanager
+def photographer(operator: Operator) -> Iterator[None]:
+    if PICTURES not in os.environ:
+        yield
+        return
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
+        )
+        pages = {}
+        for screen, (width, height) in _SCREENS.items():
+            pages[screen] = page = browser.new_page(viewport={"width": width, "height": height})
+            page.goto(operator.address)
+            page.wait_for_selector("#lanes svg")
+        operator.pages = pages
+        try:
+            yield
+        finally:
+            operator.pages = {}
+            browser.close()
 
 
 def flooded(operator: Operator) -> None:
