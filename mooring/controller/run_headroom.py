@@ -33,6 +33,7 @@ _LIMITS = {
     "memory": "no memory left for state",
     "backlog": "a growing backlog",
 }
+_BEYOND = {**_LIMITS, "time": "batches longer than the trigger"}
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ class RunHeadroom:
         said = factor_words(finite(room.factor), finite(room.low), finite(room.high))
         if math.isfinite(room.factor) and self.site is not None:
             of = f" of {room.fragment}" if room.fragment else ""
-            when = "then" if room.factor >= 1.0 else "now"
-            said += f", {when} {_LIMITS[room.limit]}{of} at {self.site}"
+            when = f"then {_LIMITS[room.limit]}" if room.factor >= 1.0 else f"now {_BEYOND[room.limit]}"
+            said += f", {when}{of} at {self.site}"
         if idle := self.idle_streams:
             more = f" and {len(idle) - 3} more" if len(idle) > 3 else ""
             verb = "loads" if len(idle) == 1 else "load"
@@ -154,7 +155,8 @@ def run_headroom(picture: Picture) -> RunHeadroom:
         if memory[s] < min(float(cpu[s]), by_time):
             fragment, limit = None, "memory"
         if (stall := picture.behind.get(site.name)) is not None and stall.share is not None:
-            fragment, limit, high = stall.name, "backlog", min(high, stall.share)
+            fragment, high = stall.name, min(high, stall.share)
+            limit = "time" if stall.kind == "slow batches" else "backlog"
             factor = min(factor, stall.share)
         rooms[site.name] = SiteHeadroom(
             factor, min(low, factor), max(high, factor), limit, fragment, loads[s]

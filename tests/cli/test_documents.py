@@ -109,10 +109,10 @@ def test_a_problem_with_network_joins_and_queries_has_the_metrics_that_need_them
             ["version", "problem", "placement", "rejected", "metrics", "violations"],
         ),
         (("compare", "FILE", "--policies", "rod,llf"), ["version", "problem", "policies", "best", "best_by"]),
-        (("headroom", "FILE"), ["version", "problem", "placement", "headroom", "views"]),
+        (("headroom", "FILE"), ["version", "problem", "placement", "headroom", "views", "run"]),
         (
             ("headroom", "FILE", "--placement", "PLAN"),
-            ["version", "problem", "placement", "headroom", "views"],
+            ["version", "problem", "placement", "headroom", "views", "run"],
         ),
         (("generate", "--operators", "5"), ["version", "sites", "streams", "operators"]),
         (("policies",), ["version", "policies"]),

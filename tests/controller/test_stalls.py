@@ -137,7 +137,7 @@ def test_what_falls_behind_has_a_headroom_below_one_whatever_the_model_says() ->
             factors.append(whole.factor)
             if with_stalls.stalls:
                 assert whole.factor == pytest.approx(picture.predict(picture.sites).headroom, abs=0.02)
-                assert (run_headroom(picture).site, whole.limit, whole.fragment) == ("b", "backlog", "totals")
+                assert (run_headroom(picture).site, whole.limit, whole.fragment) == ("b", "time", "totals")
     assert min(factors[:15]) > 3.0
     assert max(factors[-10:]) < 1.0
 

@@ -25,8 +25,9 @@ export function tiles(picture) {
     limited.length ? tile("Limits met", `${limited.length - late.length} of ${limited.length}`, late.length ? "bad" : "ok",
       late.length ? element("span", { class: "bad" }, `${late[0].name} ${seconds(late[0].latency_s)}, limit ${seconds(late[0].limit_s)}`) : "all in time") : null,
     tile("Sites", `${picture.sites.length - down.length} of ${picture.sites.length}`, down.length ? "bad" : "", picture.desk ? "as planned" : movesSoFar(picture)),
-    picture.desk ? ratioTile(picture.feasible_ratio) : tile("Delivered", figure(picture.queries.reduce((sum, q) => sum + (q.rows ?? 0), 0)), "",
-      "rows in this run; ", troubled ? element("span", { class: "bad" }, `${troubled} in trouble`) : "no troubles"),
+    picture.desk ? ratioTile(picture.feasible_ratio) : !picture.queries.length ? tile("Troubles", figure(troubled), troubled ? "bad" : "ok", troubled ? "see above" : "all fragments run")
+      : tile("Delivered", figure(picture.queries.reduce((sum, q) => sum + (q.rows ?? 0), 0)), "",
+        "rows in this run; ", troubled ? element("span", { class: "bad" }, `${troubled} in trouble`) : "no troubles"),
   );
 }
 

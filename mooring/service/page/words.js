@@ -3,7 +3,7 @@
 export const figure = (x, digits = 3) =>
   x == null ? "–" : Math.abs(x) >= 1000 || x === Math.round(x)
     ? Math.round(x).toLocaleString("en").replaceAll(",", "\u202f")
-    : String(Number(x.toPrecision(digits)));
+    : x.toLocaleString("en", { maximumSignificantDigits: digits, useGrouping: false });
 
 export const percent = (x) => (x == null ? "–" : `${Math.round(100 * x)}%`);
 

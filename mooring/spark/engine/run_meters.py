@@ -216,7 +216,7 @@ class RunMeters:
             batches=meter.count,
             batch_s=None if last is None else last.end_s - last.begin_s,
             state_rows=0 if last is None else last.state_rows,
-            files_waiting=lag_of(channels, name, logs),
+            files_waiting=lag_of(channels, name, logs) if logs else None,
             state_bytes=0 if last is None else last.state_bytes,
             joins=last is not None and last.joins,
             rows_behind=None if last is None else last.rows_behind,

@@ -37,7 +37,7 @@ class FragmentSnapshot:
     batch_s: float | None
     state_rows: int
     files_waiting: int | None
-    """None: a channel it reads could not be looked at."""
+    """None: it reads no channel, or one could not be looked at."""
     state_bytes: int = 0
     joins: bool = False
     """Whether it joins streams: it makes a row of each pair, and pairs grow with the square of the rates."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mooring.contracts.decider import Proposal
 from mooring.contracts.picture import picture_of
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.headroom import headroom
+from mooring.model.load.micro_batches import BatchTimes
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.planning import plan
@@ -135,3 +137,20 @@ def test_several_full_sites_are_helped_although_the_fullest_cannot_be() -> None:
     made = propose(picture_of(whole, Placement.from_dict(whole, start)))
     assert {each.move.from_site for each in made.moves} == {"b", "c"}
     assert {each.move.to_site for each in made.moves} == {"d"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.floats(20.0, 400.0), min_size=2, max_size=2),
+    st.lists(st.floats(0.0, 12.0), min_size=6, max_size=6),
+)
+def test_a_proposal_says_what_it_does_where_batches_are_slower_than_the_model(
+    rates: list[float], over: list[float]
+) -> None:
+    whole = problem()
+    picture = picture_of(whole, Placement.from_dict(whole, HOMES), rates)
+    made = propose(replace(picture, batches=BatchTimes(5.0, np.array(over))))
+    if made.moves:
+        then = made.moves[-1].headroom
+        assert then >= made.now.headroom
+        assert (f"raises it to x {then:.2f}" in made.reason) is (then >= 1.005 * made.now.headroom)

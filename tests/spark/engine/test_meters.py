@@ -137,3 +137,9 @@ def test_files_waiting_in_a_channel_that_cannot_be_read_are_unknown_and_not_none
     seen = {"in": ChannelSnapshot(0.0, 0, 0, {"join": 2}, [])}
     assert lag_of(seen, "join", ["in"]) == 2
     assert lag_of(seen, "join", ["in", "damaged"]) is None
+
+
+def test_a_writer_that_has_not_started_leaves_the_latencies_behind_it_unknown() -> None:
+    writers = {"totals": ["counts"], "counts": ["x"], "x": []}
+    assert path_latencies_s({"totals": 1.0}, writers) == {"counts": None, "totals": None}
+    assert path_latencies_s({"totals": 1.0, "counts": 2.0, "x": 3.0}, writers)["totals"] == 6.0
