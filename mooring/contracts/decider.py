@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 StallKind = Literal[
-    "stalled", "slow batches", "long batch", "growing backlog", "starved site", "stale view", "silent stream"
+    "starved site", "stalled", "slow batches", "long batch", "growing backlog", "stale view", "silent stream"
 ]
 STALLS: tuple[StallKind, ...] = get_args(StallKind)
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -76,14 +77,18 @@ class _Join:
 
     sides: tuple[Floats, Floats]
     """Rates of its inputs, per unit of each variable."""
-    products: deque[float]
-    """Of the two."""
-    pairs: deque[float]
+    ratios: deque[float]
+    """Pairs per second over the product of the two."""
 
     def per_product_s(self) -> float:
-        """The mean, in which looks with many pairs weigh more: pairs come in bursts."""
-        total = sum(self.products)
-        return sum(self.pairs) / total if total > 0.0 else 0.0
+        """The median, so that one batch with many pairs says nothing of the next; the mean where pairs come
+        in fewer than half of the looks.
+        """
+        return median(self.ratios or [0.0]) or sum(self.ratios) / max(1, len(self.ratios))
+
+    def product(self, values: Floats) -> float:
+        first, others = (float(side @ values) for side in self.sides)
+        return first * others
 
 
 class Calibration:
@@ -104,9 +109,7 @@ class Calibration:
         self._stated_costs = stated
         self._lines: dict[str, SiteLine] = {}
         self._joins = {
-            problem.fragment_names[problem.fragment_of_operator[j]]: _Join(
-                sides, deque(maxlen=most), deque(maxlen=most)
-            )
+            problem.fragment_names[problem.fragment_of_operator[j]]: _Join(sides, deque(maxlen=most))
             for j, sides in join_sides(problem).items()
         }
         self.pairs: dict[str, PairStatistics] = {}
@@ -154,7 +157,7 @@ class Calibration:
         if seen and self._taken % self._options.every == 0:
             self._apply(*self._fitted(seen))
         elif not seen:
-            self._take_sites(observation, should, come)
+            self._take_sites(observation, values, should, come)
 
     def at_tuples_taken(self, observation: Observation) -> dict[str, float]:
         """By site, the cores that its fragments should have used at the tuples they took in; nothing where
@@ -252,7 +255,7 @@ class Calibration:
 
     # What whole sites use
 
-    def _take_sites(self, observation: Observation, should: Floats, come: Floats) -> None:
+    def _take_sites(self, observation: Observation, values: Floats, should: Floats, come: Floats) -> None:
         """From how much each site uses, where nobody can tell what its fragments use: held against what they
         should have used at the tuples they took in.
         """
@@ -274,17 +277,17 @@ class Calibration:
             used = report.utilisation * (report.capacity_cores or site.capacity)
             line = self._lines.setdefault(name, SiteLine(self._stated_costs))
             taken = np.array([since[self._stated.fragment_names[row]] for row in rows])
+            here = {name: join for name, join in self._joins.items() if self._row[name] in rows}
+            # Those of the rows taken in: what is put out comes in bursts that the CPU does not follow.
             pairs = sum(
-                observation.measured.fragments[name].output_rate
-                for name in self._joins
-                if self._row[name] in rows and name in observation.measured.fragments
+                join.per_product_s() * join.product(values) * since[name] ** 2 for name, join in here.items()
             )
             if not line.take(float((should * self._base)[rows] @ taken), used, pairs):
                 continue
             believed = float(self._base_fixed[rows].sum())
             if (split := line.split(believed)) is None:
                 continue
-            cost_us.update({name: 1e6 * split.per_pair for name in self._joins if self._row[name] in rows})
+            cost_us.update(dict.fromkeys(here, 1e6 * split.per_pair))
             factors[rows] = self._base[rows] * split.slope
             parts = self._base_fixed[rows] / believed if believed > 0.0 else np.full(len(rows), 1 / len(rows))
             fixed[rows] = split.fixed * parts
@@ -294,9 +297,8 @@ class Calibration:
         for name, join in self._joins.items():
             if (report := reports.get(name)) is None or not report.running:
                 continue
-            first, others = (float(side @ values) for side in join.sides)
-            join.products.append(first * others)
-            join.pairs.append(report.output_rate)
+            if (product := join.product(values)) > 0.0:
+                join.ratios.append(report.output_rate / product)
 
     def _pairs_at(self, cost_us: Mapping[str, float]) -> dict[str, PairStatistics]:
         """Of all joins, some of them at another cost per pair than so far."""
@@ -310,8 +312,7 @@ class Calibration:
         """Cores for the pairs of a fragment at these rates."""
         if (known := self.pairs.get(fragment)) is None:
             return 0.0
-        first, others = (float(side @ values) for side in self._joins[fragment].sides)
-        return known.cost_us / 1e6 * known.per_product_s * first * others
+        return known.cost_us / 1e6 * known.per_product_s * self._joins[fragment].product(values)
 
     def room(self, site: str, rates: Floats, capacity: float) -> tuple[float, float] | None:
         """How far such rates can grow at least and at most, by what the whole site used; None where that

@@ -181,6 +181,8 @@ class Watch:
         lasts = ("slow batches", name) in self._since and progress.calm < self._options.looks
         if lasts or progress.slow >= self._options.looks:
             why = f"its batches take {took_s:.1f} s at a trigger of {trigger_s:g} s"
+            if took_s > report.batch_s:
+                why = f"its batch has lasted {took_s:.1f} s so far, at a trigger of {trigger_s:g} s"
             if not over:
                 why = f"its batches took over {trigger_s:g} s, the trigger, and the last {took_s:.1f} s"
             share = min(1.0, trigger_s / took_s) if over else None
@@ -264,6 +266,7 @@ class Watch:
             capacity = report.capacity_cores or stated.get(site, 0.0)
             left, used = report.left_cores, report.utilisation * capacity
             few = left is not None and left < options.starved * capacity and used >= 0.5 * left
+            few = few and self._is_held_up(site, seen)
             before = self._starved_looks.get(site, 0)
             now = self._starved_looks[site] = min(before + 1, options.starved_looks) if few else before - 1
             if now <= 0:
@@ -272,6 +275,19 @@ class Watch:
             if left is not None and (lasts or now >= options.starved_looks):
                 why = f"its neighbours on the machine leave it {left:.2f} of {capacity:g} cores"
                 yield "starved site", site, seen.at_s, site, why, None
+
+    def _is_held_up(self, site: str, seen: Observation) -> bool:
+        """Whether a batch there took half of the trigger, or is late by that: neighbours that keep threads
+        waiting while all is done in time are no trouble.
+        """
+        trigger_s = seen.measured.trigger_s
+        here = [name for name, progress in self._progress.items() if progress.key[0] == site]
+        reports = [(name, seen.measured.fragments[name]) for name in here if name in seen.measured.fragments]
+        return trigger_s <= 0.0 or any(
+            (report.batch_s or 0.0) > 0.5 * trigger_s
+            or (report.waiting != 0.0 and seen.at_s - self._progress[name].committed_s > 1.5 * trigger_s)
+            for name, report in reports
+        )
 
     # Streams and views
 
@@ -306,4 +322,7 @@ class Watch:
         if is_stream:
             return affected(self.problem, streams=[name])
         own = [each for each in self.problem.fragment_names if name in (each, self._homes.get(each))]
-        return affected(self.problem, fragments=own)
+        behind = affected(self.problem, fragments=own)
+        if name in own or any(query.name in behind for query in self.problem.queries):
+            return behind
+        return tuple(sorted({*behind, *own}))  # of a site

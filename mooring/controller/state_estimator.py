@@ -13,9 +13,10 @@ also if more is stated; where its load cannot be seen, that is what its fragment
 tuples they took in, and the capacity is an estimate. One that lastingly uses more than its fragments should
 counts with less by the difference, so that the model agrees with what was measured. One that falls behind
 counts with what it keeps up with, one whose CPU is seen and whose batches fit their trigger with what it does
-at least, and one whose neighbours on its machine leave it less with that. An endpoint serves others too: it
-counts without what its server uses beyond the load of our fragments, or, where that cannot be seen, with less
-as soon as the batches of all our fragments there take longer than they did.
+at least, over the share of the time in which it does that, and one whose neighbours on its machine leave it
+less with that. An endpoint serves others too: it counts without what its server uses beyond the load of our
+fragments, or, where that cannot be seen, with less as soon as the batches of all our fragments there take
+longer than they did.
 """
 
 from __future__ import annotations
@@ -164,8 +165,9 @@ class Surveyor:
                 kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
                 for cores in (capacity, *bounds):
                     cores[i] = min(cores[i], kept_up)
-            elif self._keeps_up(site.name, observation):
+            elif (busy := self._busy(site.name, observation)) is not None:
                 done = float(known.model.site_loads(sites, likely)[i])
+                done = max(done, min(self._capacity[i], done / max(busy, 1e-9)))
                 capacity[i], bounds[1][i] = max(capacity[i], done), max(bounds[1][i], done)
         # What runs there fits at no rows at all, or no list of moves, not even away from there, is allowed.
         fixed = known.model.capacity_cores - known.model.site_capacity_left(sites)
@@ -279,21 +281,22 @@ class Surveyor:
                 counted[i] = max(NOTHING_CORES, capacity[i] - (over - 1.0) * loads[i])
         return counted, np.minimum(least, counted), np.maximum(most, counted)
 
-    def _keeps_up(self, site: str, observation: Observation) -> bool:
-        """Whether the batches of all its fragments fit their trigger, so that it does what the model says.
-        Where its CPU cannot be seen, that batches fit says nothing of what costs are stated for.
+    def _busy(self, site: str, observation: Observation) -> float | None:
+        """The share of the time that batches take, one after the other, at a site where those of all
+        fragments fit their trigger, so that it does what the model says; None elsewhere. Where its CPU cannot
+        be seen, that batches fit says nothing of what costs are stated for.
         """
         report = observation.measured.sites.get(site)
         if report is None or report.utilisation is None or report.estimated:
-            return False
+            return None
         here = [
             f for f, at in observation.sites.items() if at == site and f not in observation.measured.views
         ]
         seen = [self._batch_s.get(name, deque[float]()) for name in here]
-        return bool(here) and all(
-            len(took) == self._options.looks and max(float(np.median(took)), took[-1]) <= self._trigger_s
-            for took in seen
-        )
+        if not here or any(len(took) < self._options.looks for took in seen):
+            return None
+        longest = [max(float(np.median(took)), took[-1]) for took in seen]
+        return None if max(longest) > self._trigger_s else sum(longest) / self._trigger_s
 
     def _take_batches(self, observation: Observation) -> None:
         self._trigger_s = observation.measured.trigger_s

@@ -120,9 +120,11 @@ def affected(
             if first + j not in nodes:
                 nodes.add(first + j)
                 frontier.append(first + j)
-    behind = {problem.operators[node - first].logical_name for node in nodes if node >= first}
+    reached = {node - first for node in nodes if node >= first}
+    behind = {problem.operators[j].logical_name for j in reached}
     queries = [query.name for query in problem.queries if query.reads in behind]
-    return tuple(queries or sorted(behind - set(fragments)))
+    named = zip(problem.fragment_names, problem.fragments, strict=True)
+    return tuple(queries or (name for name, own in named if reached & set(own) and name not in fragments))
 
 
 def _of_stall(stall: Stall) -> NamedTrouble:

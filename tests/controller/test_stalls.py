@@ -200,8 +200,8 @@ def test_one_long_batch_that_keeps_others_of_its_site_waiting_is_named() -> None
 
 
 def test_a_site_that_neighbours_leave_too_little_is_named_at_the_second_look() -> None:
-    def look(k: int, left: float | None) -> Observation:
-        report = FragmentReport("b", True, 10.0, 1.0, 0.1, 10.0, 2.0, k, 2.0)
+    def look(k: int, left: float | None, batch_s: float = 3.0) -> Observation:
+        report = FragmentReport("b", True, 10.0, 1.0, 0.1, 10.0, batch_s, k, 2.0)
         return seen_at(k, report, report, left)
 
     found = watched([look(k, 0.15 if 20 <= k < 30 else None) for k in range(40)])
@@ -210,7 +210,8 @@ def test_a_site_that_neighbours_leave_too_little_is_named_at_the_second_look() -
     assert (stall.name, stall.site) == ("b", "b")
     assert "0.15 of 1 cores" in stall.why
     assert not any(found[32:])
-    # Enough for what it does, or one look alone, is none.
+    # What is done in time, enough for what it does, or one look alone, is none.
+    assert not any(watched([look(k, 0.15, batch_s=1.0) for k in range(40)]))
     assert not any(watched([look(k, 0.5 if k % 4 else 0.15) for k in range(40)]))
 
 

@@ -1,6 +1,6 @@
 // Sites as lanes, fragments in them by how far from the sources they are, channels between them.
 
-import { bar, bytes, counted, drawn, figure, percent, seconds, shortened, times } from "./words.js";
+import { bar, bytes, counted, drawn, figure, percent, seconds, shortened, timesShort } from "./words.js";
 
 const GAP = 10;
 const WAYS = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] };
@@ -73,13 +73,14 @@ function told(channels, short = false) {
 
 function laneHead(site, picture, top, narrow) {
   const left = picture.left_sites?.[site.name] != null, trouble = picture.troubles?.[`site ${site.name}`];
-  const what = trouble ? "in trouble" : left ? "kept empty" : `${percent(site.share)} of ${counted(site.capacity_cores, "core")}`;
-  const grows = site.headroom == null ? "" : `headroom ${times(site.headroom)}`;
+  const starved = picture.troubles?.[`starved site: ${site.name}`] && site.left_cores != null;
+  const what = trouble ? "in trouble" : left ? "kept empty" : starved ? `gets ${figure(site.left_cores, 2)} of ${figure(site.capacity_cores)} cores` : `${percent(site.share)} of ${counted(site.capacity_cores, "core")}`;
+  const grows = site.headroom == null ? "" : `headroom ${timesShort(site.headroom)}`;
   const words = narrow ? [drawn("text", { x: 122, y: top + 39, class: "t on-lane" }, [what, grows].filter(Boolean).join(" · "))]
     : [drawn("text", { x: 12, y: top + 58, class: "t" }, what), drawn("text", { x: 12, y: top + 73, class: "t" }, grows)];
   return drawn("g", { role: "img", "aria-label": `site ${site.name}: ${[trouble ?? what, grows].filter(Boolean).join(", ")}` },
     drawn("text", { x: 12, y: top + (narrow ? 20 : 24), "font-weight": 650 }, shortened(site.name, narrow ? 40 : 15)),
-    bar(site.share, 100, { transform: `translate(12 ${top + (narrow ? 31 : 34)})` }), ...words,
+    bar(starved ? site.load_cores / Math.max(site.left_cores, 1e-9) : site.share, 100, { transform: `translate(12 ${top + (narrow ? 31 : 34)})` }), ...words,
     drawn("title", {}, `${site.name}: ${trouble ?? `${figure(site.load_cores)} cores in use${site.estimated ? " (estimated)" : ""}, ${figure(site.expected_cores)} expected`}`),
   );
 }

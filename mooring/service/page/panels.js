@@ -74,7 +74,8 @@ const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // How far each keeps up: the ones that are nearest to falling behind first.
 export function fragments(picture) {
-  const full = (f) => (f.batch_s == null || !picture.trigger_s ? null : f.batch_s / picture.trigger_s);
+  const refreshed = picture.views ?? {}; // at its interval, at no trigger
+  const full = (f) => (f.batch_s == null || !picture.trigger_s || f.name in refreshed ? null : f.batch_s / picture.trigger_s);
   const rows = (f) => (f.rows_waiting == null && f.rows_behind == null ? null : (f.rows_waiting ?? 0) + (f.rows_behind ?? 0));
   const order = picture.fragments.toSorted((a, b) => a.runs - b.runs || (full(b) ?? 0) - (full(a) ?? 0) || (rows(b) ?? 0) - (rows(a) ?? 0));
   const late = new Map(picture.trouble_list?.filter((each) => each.kind !== "site lost").map((each) => [each.what, each.kind]));

@@ -39,6 +39,9 @@ export const room = (factor) => (factor != null && factor < 1 ? "Rates must fall
 
 export const times = (x) => (x == null ? "no limit" : x > 10 ? "more than × 10" : `× ${x.toFixed(2)}`);
 
+// Where there is little room.
+export const timesShort = (x) => (x != null && x > 10 ? "> × 10" : times(x));
+
 // Names that differ at their ends stay apart.
 export const shortened = (name, letters) =>
   name.length <= letters ? name : `${name.slice(0, Math.ceil(letters / 2) - 1)}…${name.slice(-Math.floor(letters / 2))}`;

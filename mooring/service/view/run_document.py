@@ -194,6 +194,7 @@ class RunPicture:
                     "load_cores": load,
                     "expected_cores": float(predicted[k]),
                     "capacity_cores": capacity,
+                    "left_cores": each.get("left_cores"),
                     "share": None if load is None or capacity <= 0 else load / capacity,
                     "headroom": (rooms.get(site.name) or {}).get("factor"),
                     "estimated": bool(each.get("estimated")),

@@ -87,7 +87,9 @@ SLICE = an_object(
 _SITE = an_object(
     {
         "name": TEXT,
-        **_numbers("load_cores", "expected_cores", "capacity_cores", "share", "headroom", "resident_mb"),
+        **_numbers(
+            "load_cores", "expected_cores", "capacity_cores", "share", "headroom", "left_cores", "resident_mb"
+        ),
         "estimated": {"type": "boolean"},
     }
 )
