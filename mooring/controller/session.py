@@ -200,6 +200,7 @@ class RunSession:
         self._show_list()
         now_s = self.clock.monotonic_s()
         self._step("data plane", "keeping the run alive", lambda: self.supervisor.tick(now_s))
+        self.trouble_list.date_lost_sites(self.clock.now_s())
         if self.records.are_behind:
             self._data_plane("writing the journal", self.records.write_owed)
         for what, do in self.chores.items():

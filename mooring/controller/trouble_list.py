@@ -57,6 +57,11 @@ class TroubleList:
         self._state = state
         self._since_s: dict[str, float] = {}
 
+    def date_lost_sites(self, at_s: float) -> None:
+        """Between two looks, so that a trouble begins when the event says that the site was lost."""
+        for site in self._state.lost:
+            self._since_s.setdefault(f"site {site}", at_s)
+
     def take(
         self, at_s: float, named: Mapping[str, str], stalls: Iterable[Stall]
     ) -> tuple[NamedTrouble, ...]:
