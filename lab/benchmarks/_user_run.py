@@ -102,10 +102,14 @@ class UserRun:
 
     def moved(self, placement: dict[str, str]) -> list[dict[str, Any]]:
         """Ask for a placement; returns the steps that were carried out, none if it is there already."""
+        answer = self.moves_to(placement)
+        return list(answer["applied"]["steps"]) if answer["applied"] else []
+
+    def moves_to(self, placement: dict[str, str]) -> dict[str, Any]:
+        """The same; returns all that the command says, with what was predicted."""
         plan = self.folder / "plan.json"
         plan.write_text(json.dumps({"placement": placement}))
-        answer = self.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
-        return list(answer["applied"]["steps"]) if answer["applied"] else []
+        return self.mooring("moves", str(self.folder), "--to", str(plan), "--apply")
 
     def wait(
         self,
