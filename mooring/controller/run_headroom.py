@@ -137,6 +137,13 @@ def run_headroom(picture: Picture) -> RunHeadroom:
     time, low_time, high_time = (
         growth_by_batch_time(model, sites, at, times) for at in (rates, rates + errors, least_rates)
     )
+    # How much of a batch grows with the rates is as unsure as how much of the CPU does.
+    shorter, longer = (
+        np.divide(
+            bound, cpu, out=np.ones_like(cpu), where=np.isfinite(cpu) & np.isfinite(bound) & (cpu > 0.0)
+        )
+        for bound in (low_cpu, high_cpu)
+    )
     no_limit = np.full(model.site_count, math.inf)
     memory = no_limit if picture.memory is None else growth_by_memory(model, sites, picture.memory)
     loads = _load_cores(picture)
@@ -149,8 +156,10 @@ def run_headroom(picture: Picture) -> RunHeadroom:
         limit: Limit = "CPU"
         if slowest is not None and by_time < cpu[s]:
             fragment, limit = problem.fragment_names[slowest], "time"
-        low = min(float(low_cpu[s]), float(low_time[here].min(initial=math.inf)), float(memory[s]))
-        high = min(float(high_cpu[s]), float(high_time[here].min(initial=math.inf)), float(memory[s]))
+        low_by_time = min(1.0, float(shorter[s])) * float(low_time[here].min(initial=math.inf))
+        high_by_time = max(1.0, float(longer[s])) * float(high_time[here].min(initial=math.inf))
+        low = min(float(low_cpu[s]), low_by_time, float(memory[s]))
+        high = min(float(high_cpu[s]), high_by_time, float(memory[s]))
         factor = min(float(cpu[s]), by_time, float(memory[s]))
         if memory[s] < min(float(cpu[s]), by_time):
             fragment, limit = None, "memory"

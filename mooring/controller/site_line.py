@@ -44,7 +44,7 @@ UNKNOWN = 0.35
 """Of the cores in use: the error of each part where nothing was stated, about half of them."""
 PAIR_CORES = 5e-6
 """CPU seconds of a pair that is joined and written, believed to be off by as much, ..."""
-UNKNOWN_PAIRS = 0.15
+UNKNOWN_PAIRS = 0.1
 """... and by this share of the cores in use at least: what is made of pairs may cost more."""
 SURE = 2.0
 """Standard errors from the middle to either end of an interval."""

@@ -133,7 +133,7 @@ def test_pairs_of_a_join_grow_with_the_product_of_its_inputs() -> None:
     assert found.pairs["j"].per_product_s == pytest.approx(0.2, rel=0.01)
     rates, at = np.array([100.0, 100.0]), np.array([0, 1])
     (factor, further) = growth_by_site(found.model, at, rates)
-    assert factor == pytest.approx(3.53, rel=0.15)  # a line alone says 5.0
+    assert factor == pytest.approx(3.53, rel=0.2)  # a line alone says 5.0
     assert further == pytest.approx((1.0 / 0.2) ** 0.5, rel=0.1)  # its reader gets the pairs
     room = found.room("a", rates, 2.0)
     assert room is not None

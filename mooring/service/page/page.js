@@ -65,6 +65,10 @@ function choose(k, name) {
 }
 
 async function refreshSlice() {
+  if (newest.headroom.missing) { // nor is what bounds the rates
+    document.getElementById("slice").hidden = true;
+    return;
+  }
   // Until somebody has chosen, the two streams that are nearest to the edge, which a flood changes.
   const given = chosen ? `?first=${encodeURIComponent(chosen[0])}&second=${encodeURIComponent(chosen[1])}` : "";
   try {
