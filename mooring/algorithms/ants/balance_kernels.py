@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 from numba import njit
 
 from mooring.algorithms.ants import rules
 from mooring.algorithms.ants.cell_kernels import MODULUS, next_random
 from mooring.algorithms.ants.segment_kernels import leave_out, segment_cost
+from mooring.model.load.queued.kept_latency_kernels import KERNEL
+from mooring.model.load.queued.way_kernels import between_s
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def balance(colony, law, chain, way, state, end_cost):  # type: ignore[no-untyped-def]
     """The way is changed. Returns what it costs from its last site to the destination, and the steps to its
     sites and their neighbours."""
@@ -39,7 +40,7 @@ def balance(colony, law, chain, way, state, end_cost):  # type: ignore[no-untype
     return end_cost, steps
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _neighbour(colony, s, number) -> int:  # type: ignore[no-untyped-def]
     count = 0
     while count < colony.neighbour.shape[1] and colony.neighbour[s, count] >= 0:
@@ -47,7 +48,7 @@ def _neighbour(colony, s, number) -> int:  # type: ignore[no-untyped-def]
     return int(colony.neighbour[s, int(number * count)])
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _may_go(chain, way, at, other) -> bool:  # type: ignore[no-untyped-def]
     """A site has one segment of a chain. What is behind the chain, and queues where it is, is not asked what
     it would cost without it."""
@@ -60,18 +61,18 @@ def _may_go(chain, way, at, other) -> bool:  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _onward(colony, chain, way, at, site) -> float:  # type: ignore[no-untyped-def]
     """Of the way from a site to what comes behind a segment."""
     if colony.trigger_s > 0.0:
         return 0.0
     if at + 1 < way.size[0]:
         weight = chain.tasks[way.first[at + 1]][rules.WEIGHT]
-        return float(weight * colony.latency_s[site, way.site[at + 1]])
-    return float(chain.end_weight * colony.latency_s[site, chain.destination])
+        return float(weight * between_s(colony.ways, site, way.site[at + 1]))
+    return float(chain.end_weight * between_s(colony.ways, site, chain.destination))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _cost(colony, law, chain, site, first, last, variability, before):  # type: ignore[no-untyped-def]
     waits = not (chain.from_fragment and first == 0 and site == chain.source)
     cost, effect, _ = segment_cost(
@@ -80,7 +81,7 @@ def _cost(colony, law, chain, site, first, last, variability, before):  # type: 
     return cost, effect
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _look_by(colony, law, chain, way, at, other, end_cost) -> float:  # type: ignore[no-untyped-def]
     before = way.site[at - 1] if at > 0 else chain.source
     cost, effect = _cost(colony, law, chain, other, way.first[at], way.last[at], way.variability[at], before)
@@ -88,10 +89,10 @@ def _look_by(colony, law, chain, way, at, other, end_cost) -> float:  # type: ig
     if not cost + onward < way.cost[at] + was:
         return float(end_cost)
     way.site[at], way.cost[at], way.effect[at] = other, cost, effect
-    return _with_way(way, at, onward - was, end_cost)
+    return float(_with_way(way, at, onward - was, end_cost))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _with_way(way, at, more, end_cost) -> float:  # type: ignore[no-untyped-def]
     """The way to what comes behind a segment costs so much more."""
     if at + 1 == way.size[0]:
@@ -100,7 +101,7 @@ def _with_way(way, at, more, end_cost) -> float:  # type: ignore[no-untyped-def]
     return float(end_cost)
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _settle(colony, law, chain, way, at, end_cost):  # type: ignore[no-untyped-def]
     """The border with the site before; and whether that has nothing left."""
     here, there, earlier = way.site[at], way.site[at - 1], way.site[at - 2] if at > 1 else chain.source
@@ -112,7 +113,7 @@ def _settle(colony, law, chain, way, at, end_cost):  # type: ignore[no-untyped-d
         and at + 1 == way.size[0]
         and (here == chain.destination or there == chain.destination)
     )
-    kept = np.zeros(4)
+    kept = 0.0, 0.0, 0.0, 0.0
     for first in range(low, high + 2):
         if first == begun or (first == high + 1 and is_bound):
             continue
@@ -130,7 +131,7 @@ def _settle(colony, law, chain, way, at, end_cost):  # type: ignore[no-untyped-d
             )
         if cost + cost_there + more < least:
             least, border = cost + cost_there + more, first
-            kept[0], kept[1], kept[2], kept[3] = cost, effect, cost_there, effect_there
+            kept = cost, effect, cost_there, effect_there
     if border == begun:
         return end_cost, False
     way.first[at], way.last[at - 1] = border, border - 1

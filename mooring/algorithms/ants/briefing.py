@@ -148,15 +148,16 @@ def ants_briefing(problem: Problem, stand_in: Decider | None, states_latency: bo
 def site_facts(search: LatencySearch, neighbours: Sequence[Sequence[int]]) -> list[SiteFacts]:
     """Per site: its own row and column of the latencies, those rows that its neighbours tell, and nothing of
     the others' load."""
-    template = search.many.template
+    template, latency_ms = search.many.template, search.problem.network.latency_ms
+    assert latency_ms is not None
     return [
         SiteFacts(
             tuple(own),
-            tuple(template.latency_s[s].tolist()),
-            tuple(template.latency_s[:, s].tolist()),
+            tuple((latency_ms[s] / 1e3).tolist()),
+            tuple((latency_ms[:, s] / 1e3).tolist()),
             float(template.capacity_cores[s]),
             min(float(search.fragments.memory_limit_mb[s]), ENDLESS),
-            tuple(tuple(template.latency_s[n].tolist()) for n in own),
+            tuple(tuple((latency_ms[n] / 1e3).tolist()) for n in own),
             search.trigger_s,
             search.delay_limit_s,
         )

@@ -15,10 +15,11 @@ import numpy as np
 
 from mooring.algorithms.ants import colony_kernels
 from mooring.algorithms.ants.ant_params import AntParams
-from mooring.algorithms.ants.cell_kernels import CellLaws, Colony
+from mooring.algorithms.ants.cell_kernels import CellLaws, Colony, Scratch
 from mooring.algorithms.ants.chains import Chain
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.segment_kernels import ChainArrays, ChainWay, empty_way
+from mooring.algorithms.ants.trails import KeptTrails
 from mooring.arrays import Bools, Ints
 
 SCOUT_BYTES = 128.0, 82.0, 33.0
@@ -58,13 +59,17 @@ class ColonyRun:
     """Per fragment: equal ones compute the same, and share; -1: shares with none. None: nothing is shared."""
     is_running: bool = False
     """Whether sites know all chains, and are told where ants go no further."""
+    trails: KeptTrails | None = None
+    """As ants left them the last time."""
+    notes_paths: bool = False
+    """Whether `seen` is filled in."""
     colony: Colony = field(init=False)
     ways: dict[int, ChainWay] = field(default_factory=dict)
     """Per chain that is placed."""
     refused: set[int] = field(default_factory=set)
     """Chains of which no scout succeeded."""
     seen: Bools = field(init=False)
-    """Chain x site: passed by a scout that succeeded."""
+    """Chain x site: passed by a scout that succeeded. Where paths are not noted, of one row for all."""
     ants: Ints = field(init=False)
     """Per chain, how many were sent."""
     here: dict[int, dict[tuple[int, int], None]] = field(default_factory=dict)
@@ -75,9 +80,11 @@ class ColonyRun:
 
     def __post_init__(self) -> None:
         kinds = 0 if self.signature is None else int(self.signature.max(initial=-1)) + 1
-        self.colony = new_colony(self.search, self.neighbours, self.seed, self.params.sharpness, kinds)
         count, sites = len(self.search.chains), len(self.search.problem.sites)
-        self.seen = np.zeros((count, sites), dtype=np.bool_)
+        if self.trails is None:
+            self.trails = KeptTrails(sites, most_neighbours(self.neighbours))
+        self.colony = new_colony(self.search, self.neighbours, self.trails, self.seed, self.params, kinds)
+        self.seen = np.zeros((count if self.notes_paths else 1, sites), dtype=np.bool_)
         self.ants = np.zeros(count, dtype=np.int64)
         chained = {f for chain in self.search.chains for f in chain.fragments}
         template, flows = self.search.many.template, self.search.fragments
@@ -156,16 +163,22 @@ class ColonyRun:
     def _forage(self, number: int, routing_ants: int, best: ChainWay, scouts: int | None = None) -> float:
         """`scouts`: as many as the first time, unless given."""
         arrays = self._arrays(self.search.chains[number])
+        scouts = self.params.scouts if scouts is None else scouts
+        assert self.trails is not None
+        colony = self.colony._replace(trails=self.trails.turn_to(arrays.destination))
+        if scouts > len(colony.scratch.failed):
+            colony = colony._replace(scratch=new_scratch(self.neighbours, scouts))
+        self.colony = colony
         cost, after = colony_kernels.forage(
-            self.colony,
+            colony,
             self.law,
             arrays,
             number,
             routing_ants,
-            self.params.scouts if scouts is None else scouts,
+            scouts,
             int(self.ants[number]),
             best,
-            self.seen[number],
+            self.seen[number if self.notes_paths else 0],
         )
         self.ants[number] = after
         return float(cost)
@@ -226,36 +239,48 @@ class ColonyRun:
 
 
 def new_colony(
-    search: LatencySearch, neighbours: Sequence[Sequence[int]], seed: int, sharpness: float, kinds: int = 0
+    search: LatencySearch,
+    neighbours: Sequence[Sequence[int]],
+    trails: KeptTrails,
+    seed: int,
+    params: AntParams,
+    kinds: int = 0,
 ) -> Colony:
-    """With the first pheromones and nothing deployed."""
+    """With nothing deployed."""
     template, count = search.many.template, len(neighbours)
-    slots = max((len(own) for own in neighbours), default=1) or 1
-    neighbour = np.full((count, slots), -1, dtype=np.int64)
-    pheromone = np.zeros((count, count, slots))
+    neighbour = np.full((count, most_neighbours(neighbours)), -1, dtype=np.int64)
     for s, own in enumerate(neighbours):
         neighbour[s, : len(own)] = own
-        if own:
-            known = list(own)
-            through_s = template.latency_s[s, known][:, None] + template.latency_s[known]
-            # `rules.first_weights`, for all destinations at once.
-            raw = ((through_s.min(axis=0) + 1e-4) / (through_s + 1e-4)) ** sharpness
-            pheromone[:, s, : len(own)] = (raw / raw.sum(axis=0)).T
     return Colony(
         neighbour,
-        template.latency_s,
+        template.ways,
         template.capacity_cores,
         search.fragments.memory_limit_mb,
         seed,
         search.trigger_s,
         search.delay_limit_s,
-        pheromone,
-        np.zeros((count, count)),
-        np.zeros((count, count)),
-        np.zeros((count, count)),
-        np.zeros((count, count), dtype=np.int64),
+        params.sharpness,
+        trails.rows,
+        new_scratch(neighbours, params.scouts),
         np.zeros((count, 8)),
         np.zeros(2, dtype=np.int64),
         np.zeros(2),
         np.zeros((count, kinds), dtype=np.int64),
     )
+
+
+def new_scratch(neighbours: Sequence[Sequence[int]], scouts: int) -> Scratch:
+    steps = len(neighbours) + 1
+    return Scratch(
+        np.zeros(steps, np.int64),
+        np.zeros(steps, np.int64),
+        np.zeros(steps),
+        np.zeros(steps),
+        np.zeros(steps, np.bool_),
+        np.zeros(most_neighbours(neighbours), np.bool_),
+        np.zeros((scouts, steps), np.int64),
+    )
+
+
+def most_neighbours(neighbours: Sequence[Sequence[int]]) -> int:
+    return max((len(own) for own in neighbours), default=1) or 1

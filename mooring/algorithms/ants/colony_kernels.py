@@ -14,6 +14,7 @@ from mooring.algorithms.ants.cell_kernels import (
     MODULUS,
     ant_seed,
     discourage,
+    forget_unchanged,
     next_random,
     next_slot,
     routing_ant,
@@ -26,20 +27,29 @@ from mooring.algorithms.ants.segment_kernels import (
     segment_flow,
     tasks_that_run,
 )
+from mooring.model.load.queued.kept_latency_kernels import KERNEL
 from mooring.model.placement.copy_kernels import copy
 
 BACK_BYTES, BORDER_BYTES = 34.0, 19.0
 """That a scout on its way back has more than on its way out; and per task, if it has to settle a border."""
 
 
-@njit(cache=True)
-def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-untyped-def]
-    """One hypothetical placement along pheromones; the way and its path are filled in. Returns the cost
-    (infinite: it failed), the effect on others in it, and its greediness.
+@njit(**KERNEL)
+def scout(colony, law, chain, state, way, path_size):  # type: ignore[no-untyped-def]
+    """One hypothetical placement along pheromones; the way and its path, in the scratch, are filled in.
+    Returns the cost (infinite: it failed), the effect on others in it, and its greediness.
     """
+    found = _scout(colony, law, chain, state, way, path_size)
+    for at in range(path_size[0]):
+        colony.scratch.is_visited[colony.scratch.path[at]] = False
+    return found
+
+
+@njit(**KERNEL)
+def _scout(colony, law, chain, state, way, path_size):  # type: ignore[no-untyped-def]
     tasks, sides, signature = chain.tasks, chain.sides, chain.signature
     source, destination, variability = chain.source, chain.destination, chain.variability
-    count, n = len(colony.capacity_cores), len(tasks)
+    n, path, is_visited = len(tasks), colony.scratch.path, colony.scratch.is_visited
     state = next_random(state)
     greed = 1 + int(state / MODULUS * n)
     state = next_random(state)
@@ -48,7 +58,6 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
     skipped = state / MODULUS * law.most_skipped
     state = next_random(state)
     astray = state / MODULUS * law.most_astray
-    is_visited = np.zeros(count, np.bool_)
     way.size[0], path_size[0] = 0, 1
     # A chain may begin where it ends, and still have its tasks elsewhere.
     path[0], is_visited[source] = source, source != destination
@@ -100,13 +109,13 @@ def scout(colony, law, chain, state, way, path, path_size):  # type: ignore[no-u
     return total, effect, greed
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def _count_steps(colony, law, tasks, sites, steps):  # type: ignore[no-untyped-def]
     colony.steps[1] += steps
     colony.sent_bytes[1] += steps * (law.scout_bytes + law.task_bytes * tasks + law.segment_bytes * sites)
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
     """Of a way as it is, with nothing of it in the totals; it shares what runs at its sites."""
     tasks, sides, before, signature = chain.tasks, chain.sides, chain.source, chain.signature
@@ -127,7 +136,7 @@ def cost_of(colony, chain, way) -> float:  # type: ignore[no-untyped-def]
     return float(total) if total < math.inf else math.inf  # others that are full make it no number
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def deploy(colony, chain, way, sign):  # type: ignore[no-untyped-def]
     """Add the flows of a way to the totals of its sites, or take them away."""
     for at in range(way.size[0]):
@@ -137,7 +146,7 @@ def deploy(colony, chain, way, sign):  # type: ignore[no-untyped-def]
                 colony.runs[way.site[at], chain.signature[k]] += int(sign)
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def count_flow(colony, chain, way, at, sign):  # type: ignore[no-untyped-def]
     first, last = way.first[at], way.last[at]
     flow = segment_flow(
@@ -153,16 +162,16 @@ def forage(colony, law, chain, number, routing, scouts, first_ant, best, seen): 
     sites scouts passed that succeeded. Returns its cost (infinite: none did) and the number of the next
     ant."""
     source, destination = chain.source, chain.destination
-    count, n = len(colony.capacity_cores), len(chain.tasks)
+    n, begun = len(chain.tasks), colony.trails.used[0]
     for ant in range(first_ant, first_ant + routing):
         if source != destination:
             routing_ant(colony, law, source, destination, ant_seed(colony.seed, number, ant))
     way, least = empty_way(n), math.inf
-    path, size = np.zeros(count + 1, np.int64), np.zeros(1, np.int64)
-    failed, sizes = np.zeros((scouts, count + 1), np.int64), np.zeros(scouts, np.int64)
+    path, failed = colony.scratch.path, colony.scratch.failed
+    size, sizes = np.zeros(1, np.int64), np.zeros(scouts, np.int64)
     greeds, waiting = np.zeros(scouts, np.int64), 0
     for ant in range(first_ant + routing, first_ant + routing + scouts):
-        cost, effect, greed = scout(colony, law, chain, ant_seed(colony.seed, number, ant), way, path, size)
+        cost, effect, greed = scout(colony, law, chain, ant_seed(colony.seed, number, ant), way, size)
         if cost < math.inf:
             for at in range(size[0]):
                 seen[path[at]] = True
@@ -172,9 +181,10 @@ def forage(colony, law, chain, number, routing, scouts, first_ant, best, seen): 
             if effect <= law.outstanding * (cost - effect) and law.outstanding > 0.0:
                 break
         elif greed >= 0:
-            copy(path, failed[waiting])
+            copy(path[: size[0]], failed[waiting])
             sizes[waiting], greeds[waiting] = size[0], greed
             waiting = _after_failure(colony, law, destination, failed, sizes, greeds, waiting + 1)
+    forget_unchanged(colony.trails, begun)
     return least, first_ant + routing + scouts
 
 
@@ -203,7 +213,7 @@ def _after_failure(colony, law, destination, failed, sizes, greeds, waiting) -> 
     kept = 0
     for one in range(waiting):
         if not alike[one]:
-            copy(failed[one], failed[kept])
+            copy(failed[one, : sizes[one]], failed[kept])
             sizes[kept], greeds[kept] = sizes[one], greeds[one]
             kept += 1
     return kept

@@ -14,7 +14,7 @@ from numba import njit
 
 from mooring.algorithms.ants import rules
 from mooring.algorithms.ants.cell_kernels import station_of
-from mooring.arrays import Floats, Ints
+from mooring.arrays import Bools, Floats, Ints
 from mooring.model.load.queued.kept_latency_kernels import (
     COST,
     ELSEWHERE,
@@ -25,6 +25,7 @@ from mooring.model.load.queued.kept_latency_kernels import (
     move,
 )
 from mooring.model.load.queued.latency_kernels import evaluate
+from mooring.model.load.queued.way_kernels import between_s
 
 OVERLOADED_S = 1e6
 """Beyond any latency: how much too much there is counts first."""
@@ -51,6 +52,15 @@ class FragmentFlows(NamedTuple):
     """Of the way there, in the mean latency."""
     path: Floats
     """Core-seconds until a result is there, times its weight."""
+
+
+class Allowed(NamedTuple):
+    """Where fragments may go, beside pins."""
+
+    chain_of: Ints
+    """Per fragment; -1: of none."""
+    seen: Bools
+    """Chain x site; of no rows: everywhere."""
 
 
 class Chains(NamedTuple):
@@ -130,7 +140,7 @@ def _estimate(t, f, totals, sites, j, s) -> float:  # type: ignore[no-untyped-de
     cost, enters = 0.0, 1.0
     for n in range(f.start[j], f.start[j + 1]):
         other = ~f.neighbour[n] if f.neighbour[n] < 0 else sites[f.neighbour[n]]
-        cost += f.weight[n] * t.latency_s[other, s] if other >= 0 else 0.0
+        cost += f.weight[n] * between_s(t.ways, other, s) if other >= 0 else 0.0
         if other == s and f.neighbour[n] >= 0:
             enters = 0.0
     was, now, used, _ = wait_with(totals[s], t.capacity_cores[s], f.flow[j], t.fixed_cores[j])
@@ -155,9 +165,13 @@ def objective_of(k) -> float:  # type: ignore[no-untyped-def]
 @njit(**KERNEL)
 def _best_estimates(t, f, sites, totals, allowed, j, promising, estimates) -> int:  # type: ignore[no-untyped-def]
     """Fill in the sites where fragment j, which is counted at none, would cost least; their number."""
-    found = 0
+    found, pinned = 0, f.pinned[j]
     for s in range(len(t.capacity_cores)):
-        if not allowed[j, s] or s == sites[j] or not _fits(t, f, totals, j, s):
+        if s == sites[j] or (pinned >= 0 and s != pinned):
+            continue
+        if len(allowed.seen) > 0 and not allowed.seen[allowed.chain_of[j], s]:
+            continue
+        if not _fits(t, f, totals, j, s):
             continue
         estimate = _estimate(t, f, totals, sites, j, s)
         if (found == len(promising) and not estimate < estimates[found - 1]) or not estimate < math.inf:
@@ -175,7 +189,7 @@ def _best_estimates(t, f, sites, totals, allowed, j, promising, estimates) -> in
 def descend(t, f, k, totals, order, allowed, promising, estimates, home, most_moves) -> bool:  # type: ignore[no-untyped-def]
     """Each fragment of `order` in turn to the site where the mean latency is least; whether any has moved.
 
-    allowed: per fragment and site; promising, estimates: scratch, as long as the number of sites that are
+    promising, estimates: scratch, as long as the number of sites that are
     looked at, the most promising by estimate. At most most_moves fragments are not at home in the end.
     """
     away = 0
@@ -271,7 +285,7 @@ def _shortest_way(t, c, f, totals, sites, n, first, last) -> bool:  # type: igno
     end = sites[c.end_fragment[n]] if c.end_fragment[n] >= 0 else c.end_site[n]
     for s in range(site_count):
         if end >= 0:
-            cost[s] += c.end_weight[n] * t.latency_s[s, end]
+            cost[s] += c.end_weight[n] * between_s(t.ways, s, end)
     at = np.argmin(cost)
     if not cost[at] < math.inf:
         return False
@@ -285,17 +299,26 @@ def _shortest_way(t, c, f, totals, sites, n, first, last) -> bool:  # type: igno
 
 @njit(cache=True)
 def _relax(t, c, k, is_first, start, is_fragment, entering, staying, cost, came):  # type: ignore[no-untyped-def]
-    """One task further: cost becomes that of the best way to every site."""
+    """One task further: cost becomes that of the best way to every site.
+
+    From the cheapest sites before it on, only as far as one could still be cheaper with no way at all.
+    """
     count, own = len(entering), c.tasks[k, rules.WEIGHT]
     before = cost.copy()
+    cheapest = np.argsort(before, kind="mergesort") if not is_first else np.zeros(0, np.int64)
     for s in range(count):
         if is_first:
             here = start == s and is_fragment
-            way_s = t.latency_s[start, s] if start >= 0 else 0.0
+            way_s = between_s(t.ways, start, s) if start >= 0 else 0.0
             cost[s] = staying[s] if here else own * way_s + entering[s]
             continue
         cost[s], came[s] = before[s] + staying[s], s
-        for p in range(count):
-            through = before[p] + own * t.latency_s[p, s] + entering[s]
-            if through < cost[s]:
-                cost[s], came[s] = through, p
+        if not entering[s] < math.inf:
+            continue
+        moves = False
+        for p in cheapest:
+            if before[p] + entering[s] > cost[s]:
+                break
+            through = before[p] + own * between_s(t.ways, p, s) + entering[s]
+            if through < cost[s] or (moves and through == cost[s] and p < came[s]):
+                cost[s], came[s], moves = through, p, True

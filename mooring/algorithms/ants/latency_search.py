@@ -10,7 +10,7 @@ import numpy as np
 
 from mooring.algorithms.ants import descent_kernels
 from mooring.algorithms.ants.chains import Chain, chains_of, in_batches
-from mooring.algorithms.ants.descent_kernels import Chains, FragmentFlows
+from mooring.algorithms.ants.descent_kernels import Allowed, Chains, FragmentFlows
 from mooring.algorithms.ants.inside import fragment_flows, until_made
 from mooring.arrays import Bools, Floats, Ints
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
@@ -123,12 +123,6 @@ class LatencySearch:
             flows[:, 5] = self.ends
         return flows
 
-    @cached_property
-    def allowed(self) -> Bools:
-        """Per fragment and site: pins."""
-        sites, pinned = np.arange(len(self.problem.sites)), self.model.pinned_site
-        return np.asarray((pinned[:, None] < 0) | (pinned[:, None] == sites[None, :]))
-
     def mean_latency_s(self, sites: Ints) -> float:
         """Of all queries; a million and more where something is overloaded."""
         count = len(self.problem.sites)
@@ -149,7 +143,7 @@ class LatencySearch:
         sites: Ints,
         *,
         passes: int,
-        allowed: Bools | None = None,
+        seen: Bools | None = None,
         home: Ints | None = None,
         most_moves: int | None = None,
         keep: int = KEEP,
@@ -157,12 +151,12 @@ class LatencySearch:
         progress: Report = silent,
     ) -> tuple[Ints, float]:
         """Each fragment in turn where the mean latency is least, until nothing changes or the time is up; and
-        that latency."""
+        that latency. seen: per chain, the sites that its fragments may go to; without it, all."""
         template, fragments, order = self.many.template, self.fragments, self._order()
         now = kept_latencies(template, self.many.weights, sites)
         home = sites.astype(np.int64) if home is None else home
         most_moves = len(sites) if most_moves is None else most_moves
-        open_sites = self.allowed if allowed is None else allowed & self.allowed
+        allowed = self._allowed(seen)
         scratch = np.zeros(keep, np.int64), np.zeros(keep)
         for made in range(passes):
             changed = False
@@ -175,11 +169,17 @@ class LatencySearch:
                     return now.sites, self.mean_latency_s(now.sites)
                 some = order[first : first + STRETCH]
                 changed |= descent_kernels.descend(
-                    template, fragments, now, totals, some, open_sites, *scratch, home, most_moves
+                    template, fragments, now, totals, some, allowed, *scratch, home, most_moves
                 )
             if not changed:
                 break
         return now.sites, self.mean_latency_s(now.sites)
+
+    def _allowed(self, seen: Bools | None) -> Allowed:
+        chain_of = np.full(len(self.problem.fragments), -1, np.int64)
+        for number, chain in enumerate(self.chains):
+            chain_of[list(chain.fragments)] = number
+        return Allowed(chain_of, np.zeros((0, 0), np.bool_) if seen is None else seen)
 
     def _order(self) -> Ints:
         """Chain by chain, each along its way."""

@@ -4,24 +4,27 @@ ones, all connected.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from mooring.model.problem.latencies import Latencies
+from mooring.model.problem.latencies import Coordinates, Latencies
 from mooring.model.problem.network import Network
 
 NEAREST, AT_RANDOM = 5, 2
+BLOCK = 256
+"""Sites whose latencies to all others are looked at together."""
 
 
 def neighbours_of(network: Network, count: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """Per site, its neighbours in order of their number; who knows someone is known there too."""
-    stated = network.latency_ms
-    latency_ms = np.zeros((count, count)) if stated is None else stated
+    latency_ms = network.latency_ms
+    if latency_ms is None:
+        latency_ms = Coordinates(np.zeros((count, 0)), np.zeros(count))
     pairs = _on_routes(network)
     if not pairs:
-        nearest = np.argsort(latency_ms + np.diag(np.full(count, np.inf)), axis=1, kind="stable")
-        pairs |= {(s, int(other)) for s in range(count) for other in nearest[s, : min(NEAREST, count - 1)]}
+        pairs |= set(_nearest(latency_ms, min(NEAREST, count - 1)))
         for s in range(count):
             pairs |= {(s, int(other)) for other in rng.integers(count, size=AT_RANDOM)}
     known: list[set[int]] = [set() for _ in range(count)]
@@ -31,6 +34,19 @@ def neighbours_of(network: Network, count: int, rng: np.random.Generator) -> lis
             known[other].add(one)
     _connect(known, latency_ms)
     return [tuple(sorted(own)) for own in known]
+
+
+def _nearest(latency_ms: Latencies, most: int) -> Iterator[tuple[int, int]]:
+    """Every site with its nearest; of equally near ones, those that come first."""
+    for first in range(0, len(latency_ms), BLOCK):
+        sites = np.arange(first, min(first + BLOCK, len(latency_ms)))
+        away_ms = np.array(latency_ms[sites])
+        rows = np.arange(len(sites))
+        away_ms[rows, sites] = np.inf
+        for _ in range(most):
+            nearest = away_ms.argmin(axis=1)
+            yield from zip(sites.tolist(), nearest.tolist(), strict=True)
+            away_ms[rows, nearest] = np.inf
 
 
 def _on_routes(network: Network) -> set[tuple[int, int]]:

@@ -109,7 +109,15 @@ class Ants:
         current = None if context.current is None else context.current.site_of_fragment
         at = pinned if current is None else np.where(pinned >= 0, pinned, current)
         signature = shared_kinds(problem) if self.reuse else None
-        run = ColonyRun(search, self.params(), neighbours, seed, at.copy(), signature)
+        run = ColonyRun(
+            search,
+            self.params(),
+            neighbours,
+            seed,
+            at.copy(),
+            signature,
+            notes_paths=self.descent > 0,
+        )
         for number in range(len(search.chains)):
             context.progress(number / len(search.chains) / 2.0, f"chain {number + 1}")
             if current is not None:
@@ -164,15 +172,12 @@ class Ants:
 
     def finish(self, run: ColonyRun, sites: Ints, context: Context) -> Ints:
         """Single fragments along the paths on which scouts of their chain succeeded."""
-        allowed = np.zeros_like(run.search.allowed)
-        for number, chain in enumerate(run.search.chains):
-            allowed[list(chain.fragments)] = run.seen[number]
         home = sites if context.current is None else context.current.site_of_fragment
         most_moves = None if context.current is None else context.max_moves
         found, _ = run.search.descend(
             sites,
             passes=self.descent,
-            allowed=allowed,
+            seen=run.seen,
             home=home,
             most_moves=most_moves,
             deadline=context.deadline,

@@ -11,12 +11,14 @@ from numba import njit
 from mooring.algorithms.ants import rules
 from mooring.algorithms.ants.cell_kernels import station_of, wait_s
 from mooring.arrays import Floats, Ints
+from mooring.model.load.queued.kept_latency_kernels import KERNEL
+from mooring.model.load.queued.way_kernels import between_s
 from mooring.model.placement.copy_kernels import copy
 
-segment_flow = njit(cache=True)(rules.segment_flow)
-leaving_variability = njit(cache=True)(rules.leaving_variability)
-batch_cost = njit(cache=True)(rules.batch_cost)
-is_too_slow = njit(cache=True)(rules.is_too_slow)
+segment_flow = njit(**KERNEL)(rules.segment_flow)
+leaving_variability = njit(**KERNEL)(rules.leaving_variability)
+batch_cost = njit(**KERNEL)(rules.batch_cost)
+is_too_slow = njit(**KERNEL)(rules.is_too_slow)
 
 WEIGHT, FIXED, MEMORY = 5, 6, 7
 """Columns of a site's totals."""
@@ -74,7 +76,7 @@ def empty_way(tasks) -> ChainWay:  # type: ignore[no-untyped-def]
     )
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def tasks_that_run(colony, signature, s, first, last) -> int:  # type: ignore[no-untyped-def]
     """How many of the tasks, from the first on, run at site s already."""
     found = 0
@@ -85,7 +87,7 @@ def tasks_that_run(colony, signature, s, first, last) -> int:  # type: ignore[no
     return found
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def segment_cost(colony, tasks, sides, s, first, last, shared, variability, before, waits, limit):  # type: ignore[no-untyped-def]
     """What tasks first to last cost at site s, in seconds of the mean query; the part of it that others have;
     and how irregularly their results leave. Infinite beyond the load limit, and where there is no room for
@@ -127,22 +129,22 @@ def segment_cost(colony, tasks, sides, s, first, last, shared, variability, befo
     if is_limited and is_too_slow(colony.delay_limit_s, now[1], flow[8] / speed, row[0], row[1], speed):
         return math.inf, 0.0, 1.0
     weight = tasks[first][rules.WEIGHT]
-    way_s = colony.latency_s[before, s] if before >= 0 else 0.0
+    way_s = between_s(colony.ways, before, s) if before >= 0 else 0.0
     own = way_s + (now[1] if waits else 0.0) + flow[8] / speed
     effect = row[WEIGHT] * (now[1] - was[1]) + (flow[WEIGHT] - weight) * now[1]
     out = tasks[last][rules.RATE] * tasks[last][rules.GAIN]
     return weight * own + effect, effect, leaving_variability(out, row[0] + flow[0], now[2])
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def end_cost(colony, last, destination, to_fragment, end_weight) -> float:  # type: ignore[no-untyped-def]
     if destination < 0 or last == destination or (to_fragment and colony.trigger_s > 0.0):
         return 0.0
     waited_s = wait_s(colony, destination) if to_fragment else 0.0
-    return float(end_weight * (colony.latency_s[last, destination] + waited_s))
+    return float(end_weight * (between_s(colony.ways, last, destination) + waited_s))
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def copy_way(source, target):  # type: ignore[no-untyped-def]
     copy(source.site, target.site)
     copy(source.first, target.first)
@@ -154,7 +156,7 @@ def copy_way(source, target):  # type: ignore[no-untyped-def]
     target.size[0] = source.size[0]
 
 
-@njit(cache=True)
+@njit(**KERNEL)
 def leave_out(way, at):  # type: ignore[no-untyped-def]
     """One of its sites, which has no task left."""
     for n in range(at, way.size[0] - 1):

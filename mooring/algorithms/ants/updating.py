@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mooring.algorithms.ants.ant_params import AntParams
-from mooring.algorithms.ants.cell_kernels import Colony
 from mooring.algorithms.ants.colony import ChainChange, ColonyRun
 from mooring.algorithms.ants.latency_search import LatencySearch
+from mooring.algorithms.ants.trails import KeptTrails
 from mooring.arrays import Floats, Ints
 
 
@@ -38,8 +38,8 @@ class Updating:
     """By all ants so far."""
     steps: Counter[str] = field(default_factory=Counter)
     """From site to site, so far."""
-    _left: Colony | None = field(default=None, init=False)
-    """As ants left it the last time."""
+    _trails: KeptTrails | None = field(default=None, init=False)
+    """As ants left them the last time."""
     _sent: int = field(default=0, init=False)
     _turn: int = field(default=0, init=False)
     """The chain that is next."""
@@ -50,15 +50,15 @@ class Updating:
 
         sites: per fragment, where it runs; pause_s: per fragment, how long it would stand still.
         """
-        run = ColonyRun(search, self.params, self.neighbours, self.seed, sites.copy(), is_running=True)
-        if self._left is not None:
-            run.colony = run.colony._replace(
-                pheromone=self._left.pheromone,
-                trip_mean=self._left.trip_mean,
-                trip_variance=self._left.trip_variance,
-                trip_best=self._left.trip_best,
-                trips=self._left.trips,
-            )
+        run = ColonyRun(
+            search,
+            self.params,
+            self.neighbours,
+            self.seed,
+            sites.copy(),
+            is_running=True,
+            trails=self._trails,
+        )
         run.ants[:] = self._sent
         for number in range(len(search.chains)):
             run.adopt(number)
@@ -74,7 +74,7 @@ class Updating:
         for n in range(min(count, self.most_chains)):
             run.improve((self._turn + n) % count, self.routing_ants, self.scouts, allows)
         self._turn = (self._turn + self.most_chains) % count if count > self.most_chains else 0
-        self._left, self._sent = run.colony, self._sent + self.routing_ants + self.scouts
+        self._trails, self._sent = run.trails, self._sent + self.routing_ants + self.scouts
         self.sent_bytes += float(run.colony.sent_bytes.sum())
         for kind, steps in zip(("routing ants", "scouts"), run.colony.steps.tolist(), strict=True):
             self.steps[kind] += steps

@@ -11,6 +11,7 @@ from mooring.arrays import Ints
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.model.load.model import LoadModel
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 
 _STRETCH_NODES = 2_000
@@ -100,17 +101,19 @@ class _Ways:
 
     def branching(self) -> tuple[Branching, float]:
         """And what every placement costs at least."""
-        template = self.ready.many.template
+        template, latency_ms = self.ready.many.template, self.ready.problem.network.latency_ms
+        count = len(template.capacity_cores)
+        latency_s = np.zeros((count, count)) if latency_ms is None else as_matrix(latency_ms) / 1e3
         own = self.ready.fragments.path[:, None] / template.capacity_cores[None, :]
         ends, weights = list(self.weight_of), np.array(list(self.weight_of.values()))
-        least = np.zeros((len(ends), len(template.capacity_cores)))
+        least = np.zeros((len(ends), count))
         for n, (_, target) in enumerate(ends):
             if target < 0:
-                least[n] = weights[n] * template.latency_s[:, ~target]
+                least[n] = weights[n] * latency_s[:, ~target]
         for f in reversed(self.order):
             behind = own[f] + least[self.out[f]].sum(axis=0)
             for n in self.into[f]:
-                through = weights[n] * template.latency_s + behind[None, :] / len(self.into[f])
+                through = weights[n] * latency_s + behind[None, :] / len(self.into[f])
                 least[n] = through.min(axis=1)
         at_least = sum(float(least[n, ~source]) for n, (source, _) in enumerate(ends) if source < 0)
         into_start, into = _joined(self.into)

@@ -15,6 +15,7 @@ from numba import njit
 from mooring.algorithms.ants.descent_kernels import SLACK, FragmentFlows, objective
 from mooring.arrays import Floats, Ints
 from mooring.model.load.queued.latency_kernels import Template
+from mooring.model.load.queued.way_kernels import between_s
 from mooring.model.placement.copy_kernels import copy
 
 
@@ -43,7 +44,7 @@ def _added(t, b, sites, j, s) -> float:  # type: ignore[no-untyped-def]
     for n in range(b.into_start[j], b.into_start[j + 1]):
         way = b.into[n]
         source = ~b.source[way] if b.source[way] < 0 else sites[b.source[way]]
-        cost += b.weight[way] * t.latency_s[source, s] - b.least[way, source]
+        cost += b.weight[way] * between_s(t.ways, source, s) - b.least[way, source]
     for n in range(b.out_start[j], b.out_start[j + 1]):
         cost += b.least[b.out[n], s]
     return float(cost)

@@ -29,6 +29,7 @@ from mooring.model.load.model import LoadModel
 from mooring.model.placement.adjacency import adjacency
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.site_limits import pinned_first
+from mooring.model.problem.latencies import why_no_matrix
 from mooring.model.problem.problem import Problem
 from mooring.progress import Report, silent
 
@@ -152,10 +153,14 @@ class Optimal:
 
     def unsupported(self, problem: Problem) -> str | None:
         if self.objective == "latency":
-            return why_not_by_latency(problem) or _why_not_compiled(problem)
+            return (
+                why_not_by_latency(problem)
+                or _why_not_compiled(problem)
+                or why_no_matrix(problem.network.latency_ms)
+            )
         if self.objective == "network" and problem.network.latency_ms is None and len(problem.sites) > 1:
             return "it states no latency_ms between its sites"
-        return None
+        return why_no_matrix(problem.network.latency_ms) if self.objective == "network" else None
 
     def place(self, problem: Problem, context: Context) -> Placement:
         reason = self.unsupported(problem)

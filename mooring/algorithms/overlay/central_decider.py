@@ -39,7 +39,7 @@ from mooring.contracts.policy import Context
 from mooring.model.deployment.moves import Move
 from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import Placement
-from mooring.model.problem.latencies import as_matrix, both_ways
+from mooring.model.problem.latencies import as_matrix, both_ways, why_no_matrix
 from mooring.quantity import milliseconds
 
 Moves = tuple[tuple[int, int], ...]
@@ -77,6 +77,8 @@ class OverlayDecider:
             return Proposal(
                 now, (), "overlay plans need latencies between the sites, and the problem has none"
             )
+        if (reason := why_no_matrix(picture.problem.network.latency_ms)) is not None:
+            return Proposal(now, (), f"overlay cannot place this problem: {reason}")
         world = SeenWorld.of(picture)
         if self._stock is None or not np.array_equal(self._stock.sites, picture.sites):
             self._stock = _Stock(picture, world, self._options, self._seed)

@@ -26,7 +26,7 @@ from mooring.model.evaluation.explanation import Subject
 from mooring.model.placement.admission import without_queries
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.site_limits import SiteLimits, no_room
-from mooring.model.problem.latencies import as_matrix
+from mooring.model.problem.latencies import as_matrix, why_no_matrix
 from mooring.model.problem.problem import Problem
 from mooring.quantity import decimal, milliseconds
 
@@ -63,7 +63,7 @@ class Overlay:
     def unsupported(self, problem: Problem) -> str | None:
         if problem.network.latency_ms is None and len(problem.sites) > 1:
             return "it states no latency_ms between its sites"
-        return None
+        return why_no_matrix(problem.network.latency_ms)
 
     def params(self, channel_ms: float, seed: int = 0) -> OverlayParams:
         kept = KeptPlans(most=self.most_plans, drawn_by=seed if self.choice == "random" else None)

@@ -17,7 +17,7 @@ from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
 from mooring.model.placement.links import node_flows
 from mooring.model.placement.placement import Placement
-from mooring.model.problem.latencies import Latencies
+from mooring.model.problem.latencies import Latencies, why_no_matrix
 from mooring.model.problem.problem import Problem
 from mooring.quantity import milliseconds, quantity
 
@@ -86,11 +86,12 @@ def explain_network(
     _, unit = node_flows(problem)
     found = flights(placement, latency_ms)
     usage = sum(flight.usage for flight in found)
-    bound = least_network_usage(problem, model.pinned_site) if thorough or is_affordable(problem) else None
+    has_bound = why_no_matrix(latency_ms) is None and (thorough or is_affordable(problem))
+    bound = least_network_usage(problem, model.pinned_site) if has_bound else None
     least = None if bound is None else min(bound, usage)
     dominant, detour = _dominant(found), _detour(placement)
     choice = _choice(model, placement, found, latency_ms) if usage > 0.0 else None
-    sentences = [_in_flight(usage, least, unit)]
+    sentences = [_in_flight(usage, least, unit, why_no_matrix(latency_ms) is None)]
     if dominant is not None:
         sentences.append(_link(problem, dominant, usage, unit))
     if problem.queries:
@@ -174,10 +175,12 @@ def _has_room(model: LoadModel, placement: Placement, fragment: int, site: int) 
     return bool((touched & (carried[:, site] <= bandwidth[:, site] * (1.0 + 1e-9))).all())
 
 
-def _in_flight(usage: float, least: float | None, unit: str) -> str:
+def _in_flight(usage: float, least: float | None, unit: str, has_matrix: bool) -> str:
     if usage <= 0.0:
         return "Nothing is in flight between sites."
     said = f"{quantity(usage, unit)} are in flight between sites"
+    if least is None and not has_matrix:
+        return f"{said}. The lower bound is left out, because it needs a matrix of latencies."
     if least is None:
         return f"{said}. The lower bound is left out at this size; --all computes it."
     if usage <= least * (1.0 + ALIKE):

@@ -65,14 +65,15 @@ class Coordinates:
         found = np.sqrt(square) + (self.height_ms[start] + self.height_ms[end])
         found = np.where(start == end, 0.0, found)
         if self.changed_ms:
-            keys, values = self._changed
+            keys, values = self.changed_pairs
             wanted = start * len(self) + end
             at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
             found = np.where(keys[at] == wanted, values[at], found)
         return np.asarray(found)
 
     @cached_property
-    def _changed(self) -> tuple[Ints, Floats]:
+    def changed_pairs(self) -> tuple[Ints, Floats]:
+        """As `first * sites + second`, ascending; and their latencies."""
         pairs = sorted(self.changed_ms.items())
         keys = np.array([a * len(self) + b for (a, b), _ in pairs], dtype=np.int64)
         return keys, np.array([value for _, value in pairs], dtype=np.float64)
@@ -125,14 +126,20 @@ def same_latencies(one: Latencies | None, other: Latencies | None) -> bool:
     return np.array_equal(one, other)
 
 
+def why_no_matrix(latency_ms: Latencies | None) -> str | None:
+    """Why no matrix is made of it; None if one is."""
+    if not isinstance(latency_ms, Coordinates) or len(latency_ms) <= MOST_IN_MATRIX:
+        return None
+    return (
+        f"it has coordinates of {len(latency_ms):,} sites, and a matrix of latencies is made of at most "
+        f"{MOST_IN_MATRIX:,}; use relaxation, ants or descent, which need none"
+    )
+
+
 def as_matrix(latency_ms: Latencies) -> Floats:
     """Sites x sites, for algorithms that cannot do without."""
     if not isinstance(latency_ms, Coordinates):
         return latency_ms
-    if len(latency_ms) > MOST_IN_MATRIX:
-        raise UnsupportedError(
-            f"found coordinates of {len(latency_ms)} sites, expected at most {MOST_IN_MATRIX} where a matrix "
-            "of latencies is needed",
-            field="sites",
-        )
+    if (reason := why_no_matrix(latency_ms)) is not None:
+        raise UnsupportedError(reason, field="sites")
     return latency_ms[:, :]

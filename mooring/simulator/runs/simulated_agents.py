@@ -25,7 +25,7 @@ from mooring.contracts.site_machine import (
 )
 from mooring.coordination.move_messages import mover_of
 from mooring.errors import UnsupportedError
-from mooring.model.problem.latencies import Latencies, as_matrix
+from mooring.model.problem.latencies import MOST_IN_MATRIX, Latencies, as_matrix, why_no_matrix
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.runs.timeline import Traffic
 from mooring.virtual_time.event_loop import EventLoop
@@ -71,6 +71,13 @@ class SimulatedAgents:
             raise UnsupportedError(
                 "the problem states no latency_ms between its sites, which the messages between sites need",
                 field="latency_ms",
+            )
+        if why_no_matrix(latency_ms) is not None:
+            raise UnsupportedError(
+                f"found coordinates of {len(latency_ms):,} sites, expected at most {MOST_IN_MATRIX:,} where "
+                "machines at the sites decide",
+                field="sites",
+                remedy="use the decider whose name ends with -central, which decides in one place",
             )
         self._latency_ms, self._box = latency_ms, MessageBox()
         self._count = len(self.engine.problem.sites)

@@ -61,5 +61,5 @@ def test_a_changed_link_is_slower_both_ways_and_nothing_else_is() -> None:
 def test_ten_thousand_sites_take_no_matrix() -> None:
     plane = drawn(1, 10_000)
     assert plane[7, :5].shape == (5,)
-    with pytest.raises(UnsupportedError, match="at most 5000 where a matrix"):
+    with pytest.raises(UnsupportedError, match="a matrix of latencies is made of at most 5,000"):
         as_matrix(plane)

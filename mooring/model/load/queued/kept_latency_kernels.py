@@ -17,6 +17,7 @@ from numba import njit
 
 from mooring.arrays import Bools, Floats, Ints
 from mooring.model.load.queued.latency_kernels import ROUNDS, Template, _after, _seconds, wait_s
+from mooring.model.load.queued.way_kernels import between_s
 
 # As in the simulator: nothing here allocates, so numba's reference counting is left out.
 KERNEL: dict[str, Any] = {"cache": True, "_nrt": False, "error_model": "numpy"}
@@ -305,7 +306,7 @@ def _set_way(t, k, a) -> bool:  # type: ignore[no-untyped-def]
     target = t.query_site[t.query[a]] if reader < 0 else k.site_of[reader]
     way_s, transfer_s = t.channel_s[a], 0.0
     if source >= 0 and source != target:
-        way_s += t.latency_s[source, target]
+        way_s += between_s(t.ways, source, target)
         if len(t.bandwidth):
             transfer_s = t.bytes[a] / t.bandwidth[source, target]
     stayed = k.stays[a]

@@ -12,6 +12,7 @@ from numba import njit
 
 from mooring.arrays import Floats, Ints
 from mooring.model.load import two_moment_wait
+from mooring.model.load.queued.way_kernels import Ways, between_s
 
 wait_in_services = njit(cache=True)(two_moment_wait.wait_in_services)
 
@@ -49,7 +50,7 @@ class Template(NamedTuple):
     at_source: Floats
     """Variability of a stream's tuples; not a number where the producer is an operator."""
     query_site: Ints
-    latency_s: Floats
+    ways: Ways
     bandwidth: Floats
     """Site x site; of no rows where it is not stated."""
     capacity_cores: Floats
@@ -76,7 +77,7 @@ def _ways(t, site_of):  # type: ignore[no-untyped-def]
         target = t.query_site[t.query[a]] if t.reader[a] < 0 else site_of[t.reader[a]]
         way_s[a] = t.channel_s[a]
         if source >= 0 and source != target:
-            way_s[a] += t.latency_s[source, target]
+            way_s[a] += between_s(t.ways, source, target)
             if len(t.bandwidth):
                 transfer_s[a] = t.bytes[a] / t.bandwidth[source, target]
         stays[a] = (

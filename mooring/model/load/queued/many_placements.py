@@ -16,7 +16,7 @@ from mooring.model.load.queued.arrival_variability import arrival_variability
 from mooring.model.load.queued.latencies import QueuedLatencies
 from mooring.model.load.queued.latency_kernels import Template, evaluate
 from mooring.model.load.queued.steps import StepArc, Steps, node_bytes, steps_of
-from mooring.model.problem.latencies import as_matrix
+from mooring.model.load.queued.way_kernels import ways_of
 from mooring.model.problem.problem import Problem
 
 
@@ -132,7 +132,7 @@ def _template(problem: Problem, steps: Steps, arcs: tuple[StepArc, ...]) -> Temp
         floats([sizes[arc.producer] for arc in arcs]),
         floats([at_source(arc) for arc in arcs]),
         ints([problem.site_index[query.site] for query in problem.queries]),
-        np.zeros((count, count)) if latency_ms is None else np.ascontiguousarray(as_matrix(latency_ms)) / 1e3,
+        ways_of(latency_ms, count),
         np.zeros((0, 0)) if bandwidth is None else np.ascontiguousarray(bandwidth, dtype=np.float64),
         np.ascontiguousarray(problem.capacity_cores, dtype=np.float64),
         floats([sum(problem.operators[j].fixed_cores for j in own) for own in problem.fragments]),

@@ -35,6 +35,7 @@ from mooring.algorithms.ants.machines.scouting import new_scout
 from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.contracts.site_machine import Data, Output, Received, Send, Started
 from mooring.model.load.build import build_load_model
+from mooring.model.problem.latencies import as_matrix
 from tests.algorithms.ants.latency_problems import chains
 
 FEW = AntParams(routing_ants=5, scouts=20)
@@ -64,7 +65,8 @@ class Placed:
         self.search = LatencySearch.of(problem, build_load_model(problem))
         neighbours = neighbours_of(problem.network, 10, np.random.default_rng(0))
         facts = site_facts(self.search, neighbours)
-        latency_ms = tuple(map(tuple, (1e3 * self.search.many.template.latency_s).tolist()))
+        assert problem.network.latency_ms is not None
+        latency_ms = tuple(map(tuple, as_matrix(problem.network.latency_ms).tolist()))
         self.told = Told()
         self.harness = Harness(
             Scenario(0, latency_ms, 1e12),

@@ -24,6 +24,7 @@ from mooring.algorithms.ants.machines.colony_params import ColonyParams
 from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.algorithms.ants.policy import shared_kinds
 from mooring.model.load.build import build_load_model
+from mooring.model.problem.latencies import as_matrix
 from mooring.model.problem.problem import Problem
 from tests.algorithms.ants.latency_problems import chains, diamond, overlapping
 
@@ -66,7 +67,8 @@ def by_machines(
     """Sites of fragments (-1: refused), chain after chain."""
     params = ColonyParams(PARAMS, seed, at_once=1, attempts=1, ant_ms=5000.0, lease_ms=1e9, forgotten_ms=1e12)
     facts = site_facts(search, neighbours)
-    latency_ms = tuple(map(tuple, (1e3 * search.many.template.latency_s).tolist()))
+    assert search.problem.network.latency_ms is not None
+    latency_ms = tuple(map(tuple, as_matrix(search.problem.network.latency_ms).tolist()))
     harness = Harness(
         Scenario(seed, latency_ms, 1e12), ants_machines(lambda sites: facts, params), recorded=False
     )
@@ -108,13 +110,16 @@ def test_same_seeds_same_placements_pheromones_and_totals(
     for number in range(len(search.chains)):
         run.place(number)
     assert run.sites.tolist() == found.tolist()
+    assert run.trails is not None
     for s, own in enumerate(neighbours):
         machine: PlacingSite = harness.machine(s)
         assert run.colony.totals[s] == pytest.approx(machine.deployed.totals, rel=1e-12, abs=1e-15)
         for destination, trail in machine.cell.trails.items():
-            assert run.colony.pheromone[destination, s, : len(own)] == pytest.approx(trail.weights)
-            assert run.colony.trips[destination, s] == trail.trips
-            assert run.colony.trip_mean[destination, s] == pytest.approx(trail.mean_s)
+            rows = run.trails.turn_to(destination)
+            row = int(rows.row_of[s])
+            assert rows.weight[row, : len(own)] == pytest.approx(trail.weights)
+            assert rows.trips[row] == trail.trips
+            assert rows.mean_s[row] == pytest.approx(trail.mean_s)
 
 
 @pytest.mark.parametrize("seed", range(3))
