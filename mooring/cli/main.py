@@ -14,6 +14,7 @@ import io
 import logging
 import os
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from keyword import iskeyword
@@ -110,8 +111,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: Sequence[str], terminal: Terminal) -> int:
+    begun_s = time.monotonic()
     try:
         args = build_parser(asked_verb(argv)).parse_args(argv)
+        args.begun_s = begun_s  # a budget is of the whole command, imports included
         args.words = list(argv)  # for a verb that starts itself anew
         settle_source(args)
         work: RunVerb = args.run

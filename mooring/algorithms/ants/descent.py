@@ -60,7 +60,7 @@ class Descent:
             )
             found = self._descend(search, at, context, context.max_moves)
             return Placement(problem, found)
-        good = search.shortest_ways() if self.start == "good" else None
+        good = search.shortest_ways(deadline=context.deadline) if self.start == "good" else None
         if good is None:
             good = random_assign(context.load, context.rng, balanced=False, problem=problem)
         return Placement(problem, self._descend(search, good, context, None))

@@ -234,17 +234,19 @@ def _task_costs(t, c, f, totals, k):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True)
-def shortest_ways(t, c, f, sites):  # type: ignore[no-untyped-def]
-    """Place chain after chain on the way with the least latency, given those before; sites changes in place.
+def shortest_ways(t, c, f, totals, sites, chains, one_by_one):  # type: ignore[no-untyped-def]
+    """Place chain after chain on the way with the least latency, given those before; totals and sites change
+    in place.
 
-    Where a whole chain finds no room that way, its tasks are placed one by one. Returns -1, or the chain for
-    which there is no room at all.
+    Where a whole chain finds no room that way, or where time is short, its tasks are placed one by one.
+    Returns -1, or the chain for which there is no room at all.
     """
-    totals = site_totals(t, f, sites)
-    for n in range(len(c.task_start) - 1):
+    for n in chains:
         first, last = c.task_start[n], c.task_start[n + 1]
-        if _shortest_way(t, c, f, totals, sites, n, first, last) and _has_room(
-            t, c, f, totals, sites, first, last
+        if (
+            not one_by_one
+            and _shortest_way(t, c, f, totals, sites, n, first, last)
+            and _has_room(t, c, f, totals, sites, first, last)
         ):
             continue
         for k in range(first, last):
@@ -254,6 +256,24 @@ def shortest_ways(t, c, f, sites):  # type: ignore[no-untyped-def]
         for k in range(first, last):
             if not _shortest_way(t, c, f, totals, sites, n, k, k + 1):
                 return n
+    return -1
+
+
+@njit(cache=True)
+def emptiest_sites(t, f, totals, sites) -> int:  # type: ignore[no-untyped-def]
+    """Every fragment that has no site goes where the least is used; returns -1, or one that fits nowhere."""
+    for j in range(len(sites)):
+        if sites[j] >= 0:
+            continue
+        best, least = -1, math.inf
+        for s in range(len(t.capacity_cores)):
+            used = (totals[s, 1] + totals[s, FIXED]) / t.capacity_cores[s]
+            if used < least and _fits(t, f, totals, j, s):
+                best, least = s, used
+        if best < 0:
+            return j
+        sites[j] = best
+        _add_fragment(t, f, totals, j, best, 1.0)
     return -1
 
 

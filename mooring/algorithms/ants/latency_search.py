@@ -22,6 +22,8 @@ from mooring.progress import Report, silent
 
 KEEP = 12
 """Sites per fragment that are judged by the whole model, the most promising by estimate."""
+STRETCH_CHAINS = 16
+"""Chains that are placed between two looks at the deadline."""
 STRETCH = 64
 """Fragments that descent goes through between two looks at the deadline."""
 
@@ -130,13 +132,36 @@ class LatencySearch:
         objective = descent_kernels.objective
         return float(objective(self.many.template, sites, query_s, np.zeros(count), np.zeros(count)))
 
-    def shortest_ways(self, sites: Ints | None = None, chains: Sequence[Chain] | None = None) -> Ints | None:
+    def shortest_ways(
+        self,
+        sites: Ints | None = None,
+        chains: Sequence[Chain] | None = None,
+        deadline: Deadline = NO_DEADLINE,
+    ) -> Ints | None:
         """Chain after chain on its quickest way, given those before and where else fragments are (-1: nowhere
-        yet); None where one finds no room."""
+        yet); None where one finds no room.
+
+        When half of the time is spent, task after task goes where it is quickest; when all is, the rest goes
+        where the least is used.
+        """
         found: Ints = (self.model.pinned_site if sites is None else sites).astype(np.int64)
-        arrays = _chain_arrays(self.chains if chains is None else chains)
-        stuck = descent_kernels.shortest_ways(self.many.template, arrays, self.fragments, found)
-        return found if stuck < 0 else None
+        chains = self.chains if chains is None else chains
+        arrays, template, fragments = _chain_arrays(chains), self.many.template, self.fragments
+        totals = descent_kernels.site_totals(template, fragments, found)
+        for first in range(0, len(chains), STRETCH_CHAINS):
+            spent = deadline.share_spent
+            if spent >= 1.0:
+                break
+            some = np.arange(first, min(first + STRETCH_CHAINS, len(chains)))
+            one_by_one = spent > 0.5
+            if (
+                descent_kernels.shortest_ways(template, arrays, fragments, totals, found, some, one_by_one)
+                >= 0
+            ):
+                return None
+        else:
+            return found
+        return found if descent_kernels.emptiest_sites(template, fragments, totals, found) < 0 else None
 
     def descend(
         self,
@@ -152,6 +177,8 @@ class LatencySearch:
     ) -> tuple[Ints, float]:
         """Each fragment in turn where the mean latency is least, until nothing changes or the time is up; and
         that latency. seen: per chain, the sites that its fragments may go to; without it, all."""
+        if deadline.expired:
+            return sites.astype(np.int64), self.mean_latency_s(sites)
         template, fragments, order = self.many.template, self.fragments, self._order()
         now = kept_latencies(template, self.many.weights, sites)
         home = sites.astype(np.int64) if home is None else home

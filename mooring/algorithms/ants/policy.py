@@ -19,6 +19,7 @@ from mooring.algorithms.ants.descent import why_not_by_latency
 from mooring.algorithms.ants.latency_search import LatencySearch
 from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.arrays import Ints
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.contracts.policy import Context
 from mooring.errors import InfeasibleError, InputError
 from mooring.model.evaluation.explanation import Subject
@@ -92,7 +93,7 @@ class Ants:
 
     def place(self, problem: Problem, context: Context) -> Placement:
         run = self.forage(problem, context)
-        sites = self.with_refused(run)
+        sites = self.with_refused(run, context.deadline)
         if self.descent > 0:
             sites = self.finish(run, sites, context)
         placement = Placement(problem, sites)
@@ -155,13 +156,13 @@ class Ants:
             if not moved:
                 break
 
-    def with_refused(self, run: ColonyRun) -> Ints:
+    def with_refused(self, run: ColonyRun, deadline: Deadline = NO_DEADLINE) -> Ints:
         """A plan is of all fragments: what the colony refused goes where it is quickest, whatever the
         load."""
         if not run.refused:
             return run.sites
         chains = [run.search.chains[number] for number in sorted(run.refused)]
-        sites = run.search.shortest_ways(run.sites, chains)
+        sites = run.search.shortest_ways(run.sites, chains, deadline)
         if sites is None:
             name = run.search.problem.fragment_names[chains[0].fragments[0]]
             raise InfeasibleError(

@@ -27,7 +27,7 @@ def latency_optimum(
     fits."""
     ready = LatencySearch.of(problem, model)
     best_s, best = np.inf, model.pinned_site.astype(np.int64)
-    if (start := ready.shortest_ways()) is not None:
+    if (start := ready.shortest_ways(deadline=deadline)) is not None:
         best, best_s = ready.descend(start, passes=20, deadline=deadline)
     branching, at_least = _Ways(ready).branching()
     sites = model.pinned_site.astype(np.int64)

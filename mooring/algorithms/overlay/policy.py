@@ -87,6 +87,7 @@ class Overlay:
             self.params(problem.network.channel_ms, seed),
             context.rng,
             hosted=requests.hosted(),
+            deadline=context.deadline,
         )
         return requests, run, self._register(requests, run, context)
 

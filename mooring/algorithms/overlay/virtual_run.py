@@ -15,12 +15,15 @@ from mooring.algorithms.overlay.protocol.overlay_site import (
     overlay_machines,
 )
 from mooring.arrays import Floats
+from mooring.contracts.deadline import NO_DEADLINE, Deadline
 from mooring.contracts.site_machine import MakeMachine
 from mooring.model.network.embedding import embed
 from mooring.virtual_time.event_loop import EventLoop
 
 SETTLING_PERIODS = 3.0
 """Of the directory, before the first query: its splits follow the adverts from the second on."""
+SETTLING_STEPS = 100
+"""Looks at the deadline until then."""
 STEP_MS = 50.0
 """Between two looks at whether a registration has ended."""
 PATIENCE_MS = 3_600_000.0
@@ -58,8 +61,10 @@ class OverlayRun:
         *,
         hosted: Sequence[tuple[int, HostedOperator]] = (),
         make_loop: MakeLoop = EventLoop,
+        deadline: Deadline = NO_DEADLINE,
     ) -> None:
-        """`hosted`: operators that run already, each with its site."""
+        """`hosted`: operators that run already, each with its site. When time is up, sites have not settled,
+        and nothing is to be registered."""
         sites = len(latency_ms)
         both_ways = np.asarray((latency_ms + latency_ms.T) / 2.0)
         embedding = embed(both_ways, rng, params.vivaldi) if sites > 1 else None
@@ -79,7 +84,11 @@ class OverlayRun:
         seed = int(rng.integers(2**31))
         links = tuple(map(tuple, latency_ms.tolist()))
         self.loop = make_loop(links, overlay_machines(params, start), seed)
-        self.loop.run_until(SETTLING_PERIODS * params.directory.period_ms)
+        settled_ms = SETTLING_PERIODS * params.directory.period_ms
+        for step in range(1, SETTLING_STEPS + 1):
+            if deadline.expired:
+                break
+            self.loop.run_until(settled_ms * step / SETTLING_STEPS)
 
     def register(self, site: int, request: RegisterQuery) -> tuple[Admitted | Rejected, float]:
         """The outcome of a request, and how long it took in virtual milliseconds."""

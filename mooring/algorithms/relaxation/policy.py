@@ -148,20 +148,35 @@ class Relaxation:
         for fragment, site in enumerate(sites.tolist()):
             limits.take(fragment, site)
         budget = len(sites) if context.max_moves is None else context.max_moves
-        for _ in range(budget):
-            gains: list[tuple[float, int]] = []
-            for fragment in np.flatnonzero(sites != wanted).tolist():
-                here = _usage_at(springs, sites, latency_ms, fragment, int(sites[fragment]))
-                there = _usage_at(springs, sites, latency_ms, fragment, int(wanted[fragment]))
-                room = not limits.lacking(fragment, wanted[fragment : fragment + 1])[0]
-                if fragment not in still and room and here - there > self.least_saving * here:
-                    gains.append((here - there, fragment))
-            if not gains:
+        saving, without_room = np.full(len(sites), -np.inf), dict[int, list[int]]()
+
+        def renew(fragment: int) -> None:
+            here = _usage_at(springs, sites, latency_ms, fragment, int(sites[fragment]))
+            there = _usage_at(springs, sites, latency_ms, fragment, int(wanted[fragment]))
+            saves = fragment not in still and here - there > self.least_saving * here
+            saving[fragment] = here - there if saves else -np.inf
+
+        for fragment in np.flatnonzero(sites != wanted).tolist():
+            renew(fragment)
+        moved = 0
+        while moved < budget:
+            fragment = len(saving) - 1 - int(saving[::-1].argmax())
+            if not saving[fragment] > -np.inf:
                 break
-            fragment = max(gains)[1]
-            limits.take(fragment, int(sites[fragment]), sign=-1.0)
-            limits.take(fragment, int(wanted[fragment]))
-            sites[fragment] = wanted[fragment]
+            left, site = int(sites[fragment]), int(wanted[fragment])
+            if limits.lacking(fragment, np.array([site]))[0]:
+                saving[fragment] = -np.inf
+                without_room.setdefault(site, []).append(fragment)
+                continue
+            limits.take(fragment, left, sign=-1.0)
+            limits.take(fragment, site)
+            sites[fragment], moved = site, moved + 1
+            # Its neighbours' ways change, and where it was, or over links that it used, there is room again.
+            freed = [left] if limits.bandwidth_left is None else list(without_room)
+            again = {int(other) for other in springs.other[springs.of_operator(fragment)] if other >= 0}
+            again.update(other for free in freed for other in without_room.pop(free, ()))
+            for other in sorted({fragment, *again}):
+                renew(other)
         # Fragments that only gain by moving together are moved together, if all of them may.
         differing = np.flatnonzero(context.current.site_of_fragment != wanted)
         if len(differing) <= budget and not still.intersection(differing.tolist()):

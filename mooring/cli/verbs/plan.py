@@ -73,9 +73,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         raise InputError(
             "found --max-moves without --from", field="--max-moves", remedy="add --from PLAN.json"
         )
-    begun_s = time.monotonic()
+    reading_s = time.monotonic()
     problem, layout = read_source(args.problem)
-    read_s = time.monotonic() - begun_s
+    read_s = time.monotonic() - reading_s
     notes, left = source_notes(layout), left_sites(layout)
     current = None if args.current is None else read_placement(args.current, problem)
     policy = Timed(given_policy(args.policy, settings(args.set)))
@@ -85,7 +85,7 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             policy,
             seed=args.seed,
             steps=args.steps,
-            deadline=placing_deadline(args.budget, time.monotonic() - begun_s, read_s, policy.about),
+            deadline=placing_deadline(args.budget, time.monotonic() - args.begun_s, read_s, policy.about),
             progress=report,
             current=current,
             max_moves=args.max_moves,

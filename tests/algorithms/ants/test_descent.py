@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from mooring.algorithms.ants.descent import Descent
 from mooring.algorithms.ants.latency_search import LatencySearch
+from mooring.contracts.deadline import Deadline
 from mooring.contracts.policy import Context
 from mooring.model.load.queued.latencies import queued_latencies
+from mooring.model.placement.checker import violations
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.planning import plan
@@ -78,3 +82,15 @@ def test_an_overloaded_start_is_left() -> None:
 def test_it_says_what_it_lacks(missing: str, why: str) -> None:
     data = {key: value for key, value in diamond().items() if key != missing}
     assert why in str(Descent().unsupported(Problem.from_dict(data)))
+
+
+@pytest.mark.parametrize("budget_s", [0.0, 1.0, 2.0, 3.0, 5.0])
+def test_time_that_is_up_leaves_a_whole_plan_within_memory_and_fixed_load(budget_s: float) -> None:
+    """The clock shows a second more at every look: time ends before, among or after the chains' ways."""
+    problem = chains(np.random.default_rng(4), sites=20, queries=40, tasks=(2, 3))
+    clock = itertools.count()
+    deadline = Deadline.in_seconds(budget_s, lambda: float(next(clock)))
+    load = Context.of(problem).load
+    placement = Descent().place(problem, Context(load, np.random.default_rng(0), deadline=deadline))
+    assert not violations(problem, load, placement)
+    assert placement.site_of_fragment.min() >= 0
