@@ -177,7 +177,7 @@ class LatencySearch:
     ) -> tuple[Ints, float]:
         """Each fragment in turn where the mean latency is least, until nothing changes or the time is up; and
         that latency. seen: per chain, the sites that its fragments may go to; without it, all."""
-        if deadline.expired:
+        if deadline.share_spent >= 1.0:
             return sites.astype(np.int64), self.mean_latency_s(sites)
         template, fragments, order = self.many.template, self.fragments, self._order()
         now = kept_latencies(template, self.many.weights, sites)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from mooring.algorithms.ants.neighbours import neighbours_of
 from mooring.algorithms.ants.trails import KeptTrails
 from mooring.errors import UnsupportedError
 from mooring.model.load.build import build_load_model
+from mooring.model.load.queued import many_placements
+from mooring.model.load.queued.way_kernels import ways_of
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.latencies import MOST_IN_MATRIX, as_matrix
 from mooring.model.problem.network import Network
@@ -35,7 +38,9 @@ def over_a_plane(sites: int, queries: int, operators: int, utilisation: float = 
 
 
 @pytest.mark.parametrize("policy", ["ants", "descent"])
-def test_coordinates_are_placed_as_their_matrix_is(policy: str) -> None:
+def test_coordinates_are_placed_as_their_matrix_is(policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = partial(ways_of, most_read=0)
+    monkeypatch.setattr(many_placements, "ways_of", computed)
     problem = over_a_plane(sites=20, queries=10, operators=60)
     assert problem.network.latency_ms is not None
     stated = replace(problem, network=Network(as_matrix(problem.network.latency_ms)))

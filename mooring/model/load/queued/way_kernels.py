@@ -11,6 +11,9 @@ from numba import njit
 from mooring.arrays import Floats, Ints
 from mooring.model.problem.latencies import Coordinates, Latencies
 
+MOST_READ = 1_000
+"""Sites up to which latencies are read, not computed: a matrix of 8 MB at most."""
+
 
 class Ways(NamedTuple):
     """A matrix, or what `Coordinates` computes latencies from; both give the same to the last bit."""
@@ -25,10 +28,12 @@ class Ways(NamedTuple):
     changed_ms: Floats
 
 
-def ways_of(latency_ms: Latencies | None, count: int) -> Ways:
+def ways_of(latency_ms: Latencies | None, count: int, most_read: int = MOST_READ) -> Ways:
     """Without latencies, all sites are at one point."""
     if latency_ms is None:
         latency_ms = Coordinates(np.zeros((count, 0)), np.zeros(count))
+    if isinstance(latency_ms, Coordinates) and count <= most_read:
+        latency_ms = latency_ms[:, :]
     if not isinstance(latency_ms, Coordinates):
         matrix_s = np.ascontiguousarray(latency_ms) / 1e3
         return Ways(matrix_s, np.zeros((0, 0)), np.zeros(0), np.zeros(0, np.int64), np.zeros(0))
