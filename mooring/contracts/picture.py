@@ -125,7 +125,7 @@ class Picture:
 
     def low_headroom(self, sites: Ints) -> float:
         """Of a placement, were the rates as low as they may be."""
-        return growth_of_all(self.model, sites, self.low_rates).factor
+        return self.at_low_rates.growth(sites).factor
 
     def growth(self, sites: Ints) -> Growth:
         """Of all rates, until a site has no CPU or memory left or a batch takes longer than its trigger."""

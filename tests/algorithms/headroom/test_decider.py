@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mooring.algorithms.headroom.decider import HeadroomOptions, propose
+from mooring.algorithms.headroom.decider import HeadroomDecider, HeadroomOptions, propose
 from mooring.contracts.decider import Proposal
 from mooring.contracts.picture import picture_of
 from mooring.model.load.build import build_load_model
@@ -154,3 +154,15 @@ def test_a_proposal_says_what_it_does_where_batches_are_slower_than_the_model(
         then = made.moves[-1].headroom
         assert then >= made.now.headroom
         assert (f"raises it to x {then:.2f}" in made.reason) is (then >= 1.005 * made.now.headroom)
+
+
+def test_slow_batches_are_no_matter_of_how_much_rates_vary() -> None:
+    """The CPU leaves room for twice the rates, and batches take as long as the trigger."""
+    whole = problem()
+    picture = picture_of(whole, Placement.from_dict(whole, HOMES), [100.0, 100.0])
+    slow = replace(picture, batches=BatchTimes(5.0, np.array([0.0, 0.0, 3.0, 0.0, 0.0, 0.0])))
+    decider = HeadroomDecider()
+    assert decider.decide(picture).moves == ()
+    made = decider.decide(slow)
+    assert made.now.headroom < 1.25
+    assert "which reaches the threshold" not in made.reason
