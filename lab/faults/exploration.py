@@ -50,7 +50,7 @@ class Finding:
                 self.shrunken.describe(),
                 "last steps:",
                 *(f"  {step.describe()}" for step in self.last_steps),
-                "replay with Scenario.from_json:",
+                "replay with Scenario.from_json and the type of its requests:",
                 self.shrunken.as_json(),
             ]
         )

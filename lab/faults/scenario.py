@@ -52,11 +52,17 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return msgspec.json.encode(self).decode()
 
     @staticmethod
-    def from_json(text: str) -> Scenario:
+    def from_json(text: str, requests: Any = Any) -> Scenario:
+        """`requests`: the type of what users ask of sites, which the report shows by name."""
         try:
-            return msgspec.json.decode(text, type=Scenario)
-        except msgspec.DecodeError as error:
+            found = msgspec.json.decode(text, type=Scenario)
+            asked = [msgspec.convert(each.request, requests) for each in found.requests]
+        except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise InputError(f"is no scenario: {error}", remedy="take it from a report") from None
+        typed = zip(found.requests, asked, strict=True)
+        return msgspec.structs.replace(
+            found, requests=tuple(msgspec.structs.replace(each, request=request) for each, request in typed)
+        )
 
     def describe(self) -> str:
         lines = [f"seed {self.seed}, {self.sites} sites, {self.end_ms:g} ms"]

@@ -16,8 +16,8 @@ from mooring.algorithms.overlay.leases.lease_messages import (
     Held,
     HoldLocks,
     KnownOperators,
+    LeasePlan,
     Lock,
-    LockDenied,
     RequestLock,
 )
 from mooring.algorithms.overlay.leases.lock_manager import Keeper
@@ -40,17 +40,22 @@ class NeverExpires(Keeper):
 class GrantsTwice(Keeper):
     """Does not look for other leases."""
 
-    def _objection(self, request: RequestLock) -> LockDenied | None:
-        mine, self.locks = self.locks, {}
-        found = super()._objection(request)
-        self.locks = mine
-        return found
+    def _in_the_way(self, request: RequestLock) -> LeasePlan | None:
+        return None
 
 
 class ForgetsReservations(Keeper):
     @property
     def reserved(self) -> dict[int, float]:
         return {}
+
+
+class GivesAwayWhatMayBeNeededAgain(Keeper):
+    """The room of what has left, though the rest of its list may fail yet."""
+
+    @property
+    def reserved(self) -> dict[int, float]:
+        return self._kept_room(lock for lock in self.locks.values() if lock.room)
 
 
 class HeldLocksExpire(Keeper):
@@ -101,6 +106,7 @@ LEASE_BUGS: list[tuple[type[Keeper] | type[Seeker], str]] = [
     (NeverExpires, "locks are released"),
     (GrantsTwice, "no two leases affect one query"),
     (ForgetsReservations, "capacities hold"),
+    (GivesAwayWhatMayBeNeededAgain, "capacities hold"),
     (HeldLocksExpire, "locks last as long as their plan"),
     (NeverAsksTheMover, "locks are released"),
     (ReleasesBeforeTheMoverIsDone, "locks last as long as their plan"),

@@ -77,6 +77,11 @@ def _copies(proposed: Proposed) -> bool:
     return any(original_of(move.fragment)[1] is not None for move in proposed.plan.moves)
 
 
+def _from(proposed: Proposed) -> set[tuple[int, int]]:
+    """What it moves, and from where."""
+    return {(move.fragment, move.from_site) for move in proposed.plan.moves}
+
+
 class OneLeasePerQuery:
     """Of plans that are on, no two affect a common query; copies affect their own query alone."""
 
@@ -140,8 +145,10 @@ class LockedWhileOn:
 
 
 class LeasesFit:
-    """Nothing comes to a site that had no room for it at any time while the lease was sought and carried out.
-    What is there already may be too much once a site has less to give: that is to be relieved, not promised.
+    """Nothing comes to a site that had no room for it at any time while the lease was sought and carried out,
+    beside what runs there and what has left under a list that may yet be undone. What is there already may be
+    too much once a site has less to give: that is to be relieved, not promised. So what comes back, as the
+    rest of its list failed, is not held against capacities: its room was never anybody else's.
     """
 
     name = "capacities hold"
@@ -169,8 +176,13 @@ class LeasesFit:
         for place in where.values() if before is not where else ():
             if place.site == NOWHERE or before.get(place.fragment, place).site == place.site:
                 continue
-            used = CORES * sum(each.site == place.site for each in where.values())
             moving = [p for p in plans.values() if place.fragment in {m.fragment for m in p.plan.moves}]
+            if any((place.fragment, place.site) in _from(each) for each in moving):
+                continue
+            others = [each for id_, each in self._journal.on.items() if id_ not in {p.id for p in moving}]
+            here = {each.fragment for each in where.values() if each.site == place.site}
+            here |= {f for each in others for f, site in _from(each) if site == place.site}
+            used = CORES * len(here)
             since_ms = min((self._proposed_ms[each.id] for each in moving), default=step.time_ms) - LEASE_MS
             if used > (most := self._most_cores(place.site, since_ms)) + 1e-9:
                 return f"{place} came to a site that runs {used:.1f} cores of {most:.1f} then"

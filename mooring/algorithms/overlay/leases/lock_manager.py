@@ -11,13 +11,14 @@ Locks expire until they are held. Then they end with the mover's answer or with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
 from mooring.algorithms.overlay.leases.lease_messages import (
     Held,
     HoldLocks,
+    LeasePlan,
     Lock,
     LockDenied,
     LockGranted,
@@ -75,8 +76,17 @@ class Keeper:
     @property
     def reserved(self) -> dict[int, float]:
         """Operators that room is kept for, and the cores."""
-        rooms = [lock for lock in self.locks.values() if lock.room]
-        return {lock.operator: dict(lock.plan.cores).get(lock.operator, 0.0) for lock in rooms}
+        return self._kept_room(self.locks.values())
+
+    def _kept_room(self, locks: Iterable[Lock]) -> dict[int, float]:
+        """For what comes here, and for what leaves until its lease is over: if the rest of its list fails, it
+        comes back.
+        """
+        return {
+            lock.operator: dict(lock.plan.cores).get(lock.operator, self._around.needs(lock.operator).cores)
+            for lock in locks
+            if lock.room or _leaves(lock, self._around.site)
+        }
 
     def next_timer(self) -> float | None:
         return min((lock.until_ms for lock in self.locks.values()), default=None)
@@ -124,9 +134,8 @@ class Keeper:
             return LockDenied(request.id, operator, "unknown operators")
         if sum(lock.id[0] == request.id[0] for lock in self.locks.values()) >= self._most_locks:
             return LockDenied(request.id, operator, "the requester holds as many locks as it may")
-        for lock in self.locks.values():
-            if lock.id != request.id and in_conflict(lock.plan, plan):
-                return LockDenied(request.id, operator, "another lease conflicts", by=lock.plan)
+        if (other := self._in_the_way(request)) is not None:
+            return LockDenied(request.id, operator, "another lease conflicts", by=other)
         move = next((each for each in plan.moves if each.fragment == operator), None)
         place = around.where.get(operator)
         if move is not None and (place is None or place.epoch != move.epoch or place.site != move.from_site):
@@ -138,6 +147,11 @@ class Keeper:
         if around.site_of(operator) != around.site:
             return LockDenied(request.id, operator, "the operator does not run here", place=place)
         return None if move is None or move.to_site == NOWHERE else self._not_as_planned(request)
+
+    def _in_the_way(self, request: RequestLock) -> LeasePlan | None:
+        """The plan of another lease that it conflicts with."""
+        others = (lock.plan for lock in self.locks.values() if lock.id != request.id)
+        return next((plan for plan in others if in_conflict(plan, request.plan)), None)
 
     def _not_as_planned(self, request: RequestLock) -> LockDenied | None:
         """What the host of an operator that is to move knows better."""
@@ -189,8 +203,7 @@ class Keeper:
 
     def _used_cores(self, but_for: ProposalId) -> float:
         """By what runs here, and what room is kept for by other leases."""
-        rooms = [lock for lock in self.locks.values() if lock.room and lock.id != but_for]
-        others = {lock.operator: dict(lock.plan.cores).get(lock.operator, 0.0) for lock in rooms}
+        others = self._kept_room(lock for lock in self.locks.values() if lock.id != but_for)
         return self._around.usable_cores - self._around.room_left(others)[0]
 
     def _latencies(self, request: RequestLock) -> tuple[tuple[int, int, float], ...]:
@@ -263,6 +276,11 @@ class Keeper:
         for key in [key for key in self.locks if key[0] == id_]:
             stepped(KEEPING, stage_of(self.locks[key]), event)
             del self.locks[key]
+
+
+def _leaves(lock: Lock, site: int) -> bool:
+    moves = lock.plan.moves
+    return any(move.fragment == lock.operator and move.from_site == site for move in moves)
 
 
 def _connected(served: Served, operator: int, site_of: Callable[[int], int | None]) -> set[int]:

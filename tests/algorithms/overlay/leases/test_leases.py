@@ -18,15 +18,23 @@ from mooring.algorithms.overlay.leases.adaptation_messages import (
     Unsatisfied,
 )
 from mooring.algorithms.overlay.leases.lease_client import LeaseEnded
-from mooring.algorithms.overlay.leases.lease_messages import LeasePlan, LockDenied, RequestLock, in_conflict
+from mooring.algorithms.overlay.leases.lease_messages import (
+    HoldLocks,
+    LeasePlan,
+    LockDenied,
+    LockGranted,
+    RequestLock,
+    in_conflict,
+)
 from mooring.algorithms.overlay.leases.lease_params import LeaseParams
 from mooring.algorithms.overlay.leases.lease_site import ApplyPlan, LeaseSite, LeaseStart
+from mooring.algorithms.overlay.leases.lock_manager import Keeper
 from mooring.algorithms.overlay.leases.site_view import OverlaySurroundings
 from mooring.algorithms.overlay.search.final_plans import FinalPlan
 from mooring.algorithms.overlay.search.replicas import replica_number
 from mooring.algorithms.overlay.search.shared_operator import NOWHERE, QueryEnd, SharedOperator, Source
 from mooring.contracts.site_machine import Output, Send
-from mooring.coordination.move_messages import FragmentMove, StartedAt
+from mooring.coordination.move_messages import Done, FragmentMove, StartedAt
 
 SITES = 6
 LIMIT_MS = 100.0
@@ -173,6 +181,30 @@ def test_a_target_without_room_denies() -> None:
 
 
 PLAN_FOR_4 = change([(4, 2)], 1.0, q1=-10.0)
+
+
+def test_the_room_of_what_leaves_is_nobody_elses_until_its_list_is_over() -> None:
+    """If another move of the list fails, it comes back."""
+    own = SharedOperator(5, sources=(Source(0),), ends=(QueryEnd(3, 5, LIMIT_MS),), cores=1.0)
+    places = [StartedAt(operator, site, 1) for operator, site in {**HOMES, 5: 3}.items()]
+    around = OverlaySurroundings(1, [*OPERATORS, own], places, 1.0, 100.0, {})
+    around.informed = True
+    keeper = Keeper(around, SITES, PARAMS)
+    leaves = LeasePlan("migrate", 1, (FragmentMove(1, 1, 2, 1),), (1, 2), cores=((1, 1.0),))
+    comes = LeasePlan("migrate", 3, (FragmentMove(5, 3, 1, 1),), (3,), cores=((5, 1.0),))
+
+    def asked(plan: LeasePlan, number: int, *, room: bool) -> Any:
+        operator = plan.moves[0].fragment
+        return keeper.receive(0, RequestLock((0, 0, number), plan, operator, room), 0.0)[-1]
+
+    assert isinstance(asked(leaves, 1, room=False).message, LockGranted)
+    keeper.receive(0, HoldLocks((0, 0, 1), 1), 0.0)
+    around.learn([StartedAt(1, 2, 2)])
+    denied = asked(comes, 2, room=True).message
+    assert isinstance(denied, LockDenied)
+    assert denied.reason == "no room at this site"
+    keeper.answered(Done((0, 0, 1), (StartedAt(1, 2, 2),)), 0.0)
+    assert isinstance(asked(comes, 2, room=True).message, LockGranted)
 
 
 def test_a_slow_link_is_answered_by_the_stored_plan_within_a_few_round_trips() -> None:
