@@ -47,12 +47,12 @@ class UnfinishedMoveForgotten(Process):
         return _Forgetful(self)
 
 
-class StartWithoutFence(Process):
-    """A new run opens the checkpoints as it finds them."""
+class RestartWithoutFence(Process):
+    """What a fault has stopped goes on elsewhere in the checkpoint that it had."""
 
     def fenced(self, fragment: str) -> Path:
-        found = current_epoch(self.layout.checkpoints(fragment))
-        return super().fenced(fragment) if self.begun or not found.is_dir() else found
+        home = self.layout.checkpoints(fragment)
+        return current_epoch(home) if self.begun and not self.carrying else super().fenced(fragment)
 
 
 class MoveWithoutFence(Process):
@@ -77,7 +77,7 @@ class TakeoverWithoutFence(Process):
 PLANTED = (
     JournalAfterTheEffect,
     UnfinishedMoveForgotten,
-    StartWithoutFence,
+    RestartWithoutFence,
     MoveWithoutFence,
     TakeoverWithoutFence,
 )

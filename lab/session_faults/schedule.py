@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from lab.session_faults.world import Condition
 from mooring.errors import InputError
@@ -17,10 +18,12 @@ class Crash(msgspec.Struct, frozen=True, tag=True):
     down_s: float = 0.0
     torn: bool = False
     """If the effect is a record of the journal, its end is lost."""
+    of: int = 0
+    """Counted from the first effect of this list of moves, over all processes; 0: of the run."""
 
     def simpler(self) -> tuple[Crash, ...]:
-        plain = (Crash(self.at, 0.0, self.torn),) if self.down_s else ()
-        return (*plain, Crash(self.at, self.down_s)) if self.torn else plain
+        plain = (replace(self, down_s=0.0),) if self.down_s else ()
+        return (*plain, replace(self, torn=False)) if self.torn else plain
 
 
 class Freeze(msgspec.Struct, frozen=True, tag=True):
@@ -29,22 +32,26 @@ class Freeze(msgspec.Struct, frozen=True, tag=True):
     at: int
     for_s: float = 2.0
     """How long the standby runs before that."""
+    of: int = 0
 
     def simpler(self) -> tuple[Freeze, ...]:
-        return (Freeze(self.at, 1.0),) if self.for_s > 1.0 else ()
+        return (replace(self, for_s=1.0),) if self.for_s > 1.0 else ()
 
 
 class Turn(msgspec.Struct, frozen=True, tag=True):
-    """After an effect of a list of moves, which a thread carries out, the run's loop makes turns."""
+    """After the first effect from there on at which the run's loop can go on beside a list of moves, which a
+    thread carries out, the loop makes turns.
+    """
 
     at: int
     abort: bool = False
     """Somebody asks to have the list taken back."""
     halt: bool = False
     """The run is to end."""
+    of: int = 0
 
     def simpler(self) -> tuple[Turn, ...]:
-        return (Turn(self.at),) if self.abort or self.halt else ()
+        return (replace(self, abort=False, halt=False),) if self.abort or self.halt else ()
 
 
 class SiteFault(msgspec.Struct, frozen=True, tag=True):
@@ -54,9 +61,10 @@ class SiteFault(msgspec.Struct, frozen=True, tag=True):
     site: int
     condition: Condition
     for_s: float = 3.0
+    of: int = 0
 
     def simpler(self) -> tuple[SiteFault, ...]:
-        return (SiteFault(self.at, self.site, self.condition, 1.0),) if self.for_s > 1.0 else ()
+        return (replace(self, for_s=1.0),) if self.for_s > 1.0 else ()
 
 
 class Move(msgspec.Struct, frozen=True, tag=True):
@@ -118,12 +126,14 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 FRAGMENTS, SITES = 3, 3
 """Of the run that is tried (`trial.py`). The last fragment may run at the last site only."""
-_EFFECTS = 120
-"""About as many as a run with some moves has."""
+_EFFECTS, _OF_A_LIST, _LISTS = 90, 24, 2
+"""About as many as a run with some moves has, as a list of two moves has, and as a run has lists."""
 
 
 def drawn(seed: int) -> Schedule:
-    """Requests over the whole time, some faults, and often a second fault right after the first."""
+    """Requests over the whole time, some faults, and often a second fault right after the first. Half of them
+    fall into lists of moves: these take a fifth of a run's effects, and most of what can go wrong is there.
+    """
     rng = np.random.default_rng(seed)
     events: list[Event] = []
     for _ in range(int(rng.integers(1, 5))):
@@ -140,21 +150,22 @@ def drawn(seed: int) -> Schedule:
         else:
             events.append(Stop(at_s, replan=bool(rng.random() < 0.3)))
     for _ in range(int(rng.integers(1, 5))):
-        at = int(rng.integers(1, _EFFECTS))
-        events.append(_fault(rng, at))
+        of = int(rng.integers(1, _LISTS + 1)) if rng.random() < 0.5 else 0
+        at = int(rng.integers(1, _OF_A_LIST if of else _EFFECTS))
+        events.append(_fault(rng, at, of))
         if rng.random() < 0.5:
-            events.append(_fault(rng, at + int(rng.integers(1, 20))))
+            events.append(_fault(rng, at + int(rng.integers(1, 10 if of else 20)), of))
     return Schedule(tuple(events))
 
 
-def _fault(rng: np.random.Generator, at: int) -> Event:
+def _fault(rng: np.random.Generator, at: int, of: int) -> Event:
     kind = rng.random()
     if kind < 0.4:
-        return Crash(at, round(float(rng.choice([0.0, 0.6, 3.0])), 1), torn=bool(rng.random() < 0.3))
+        return Crash(at, round(float(rng.choice([0.0, 0.6, 3.0])), 1), bool(rng.random() < 0.3), of)
     if kind < 0.55:
-        return Freeze(at, round(float(rng.uniform(0.4, 4.0)), 1))
+        return Freeze(at, round(float(rng.uniform(0.4, 4.0)), 1), of)
     if kind < 0.75:
-        return Turn(at, abort=bool(rng.random() < 0.4), halt=bool(rng.random() < 0.15))
+        return Turn(at, bool(rng.random() < 0.4), bool(rng.random() < 0.15), of)
     conditions: tuple[Condition, ...] = ("silent", "late", "frozen", "dead")
     condition = conditions[int(rng.integers(len(conditions)))]
-    return SiteFault(at, int(rng.integers(SITES)), condition, round(float(rng.uniform(0.4, 6.0)), 1))
+    return SiteFault(at, int(rng.integers(SITES)), condition, round(float(rng.uniform(0.4, 6.0)), 1), of)

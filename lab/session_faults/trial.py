@@ -87,10 +87,12 @@ class _Trial:
         self.effects: list[str] = []
         self.owner: Process | None = None
         self.processes: list[Process] = []
-        self._at: dict[int, list[Event]] = {}
+        self._at: dict[tuple[int, int], list[Event]] = {}
         for event in schedule.events:
             if isinstance(event, Crash | Freeze | Turn | SiteFault):
-                self._at.setdefault(event.at, []).append(event)
+                self._at.setdefault((event.of, event.at), []).append(event)
+        self._begun = [0]
+        """How many effects there were before the run, and before each list of moves."""
         timed = [event for event in schedule.events if isinstance(event, Move | Leave | Stop)]
         self._timed = sorted(timed, key=lambda event: event.at_s)
         self._healing: list[tuple[float, str]] = []
@@ -231,6 +233,8 @@ class _Trial:
     # Faults
 
     def did(self, process: Process, what: str, *, in_thread: bool, fields: Mapping[str, object]) -> None:
+        if what == "journal list":
+            self._begun.append(len(self.effects))
         self.effects.append(f"{process.number} {what}")
         self.world.say(f"{len(self.effects)}: process {process.number}: {what}")
         if self._replan and what == "journal placement":
@@ -238,7 +242,8 @@ class _Trial:
         self.promises.heard(process, what, fields)
         if self._over:
             return
-        for event in self._at.get(len(self.effects), ()):
+        due = [(of, len(self.effects) - begun) for of, begun in enumerate(self._begun)]
+        for event in [event for key in due for event in self._at.get(key, ())]:
             match event:
                 case SiteFault():
                     if self.world.condition[SITES[event.site]] == "up":
@@ -246,6 +251,9 @@ class _Trial:
                         self._healing.append((self.world.now_s + event.for_s, SITES[event.site]))
                 case Turn() if in_thread and process.carrying and not process.nested:
                     self._nested(process, event)
+                case Turn(of=of):  # not inside a list, or where its thread lets nobody else go on
+                    later = of, len(self.effects) - self._begun[of] + 1
+                    self._at.setdefault(later, []).append(event)
                 case Freeze() if process is self.owner:
                     self._frozen(process, event)
                 case Crash() if process is self.owner:

@@ -81,7 +81,9 @@ def test_a_placement_that_was_given_counts_though_its_process_dies_as_it_is_note
 
 def test_an_owner_that_was_overtaken_while_it_emptied_a_site_does_not_say_that_it_is_done() -> None:
     """It stood still while it stopped what may run nowhere else."""
-    outcome = carried_out(drawn(354))
+    leaves = (Leave(2.8, 2), Leave(5.0, 2, back=True), Leave(5.5, 2), Leave(8.4, 2, back=True))
+    faults = (Freeze(56, 3.5), Crash(92), Crash(110, 0.6), SiteFault(35, 0, "dead", 1.9))
+    outcome = carried_out(Schedule((Move(1.4, ((0, 2), (1, 1))), *leaves, *faults)))
     assert outcome.violation is None, str(outcome.violation)
 
 
