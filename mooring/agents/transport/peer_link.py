@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import socket
 import ssl
 from collections import Counter, deque
@@ -142,8 +141,11 @@ class PeerLink:
             self.connected = False
             for task in (sending, gone):
                 task.cancel()
-                with contextlib.suppress(OSError, asyncio.CancelledError):
-                    await task
+            # Gathered, so that what cancels this link now is not taken for the end of these two.
+            ended = await asyncio.gather(sending, gone, return_exceptions=True)
+        for failure in ended:
+            if isinstance(failure, Exception) and not isinstance(failure, OSError):
+                raise failure
 
     async def _send_all(self, writer: asyncio.StreamWriter) -> None:
         while True:
