@@ -33,6 +33,9 @@ from mooring.errors import InputError
 from mooring.model.network.coordinate import Coordinate
 from mooring.model.network.vivaldi import VivaldiClient, VivaldiParams
 
+MOST_AWAITED = 8
+"""Echoes of one peer: where there are few sites, a slow one is asked again before its answer is there."""
+
 
 class EchoAsked(msgspec.Struct, frozen=True, tag=True):
     sent_ms: float
@@ -80,8 +83,8 @@ class Survey:
         self._vivaldi = VivaldiClient(generator, params.vivaldi)
         self._gossip = Gossip(site, sites, generator, params.gossip)
         self._to_visit: list[int] = []
-        self._awaited: dict[int, float] = {}
-        """Peer -> when its last echo was sent; an answer to anything else is late, doubled or made up."""
+        self._awaited: dict[int, tuple[float, ...]] = {}
+        """Peer -> when its last echoes were sent; an answer to anything else is doubled or made up."""
         self._round = 0
         self._next_round_ms: float | None = None
 
@@ -111,7 +114,9 @@ class Survey:
             case Received(sender=sender, message=EchoAsked(sent_ms=sent_ms)):
                 return (Send(sender, Echoed(sent_ms, self.coordinate)),)
             case Received(sender=sender, message=Echoed(sent_ms=sent_ms, coordinate=theirs)):
-                if self._awaited.pop(sender, None) == sent_ms:
+                awaited = self._awaited.get(sender, ())
+                if sent_ms in awaited:
+                    self._awaited[sender] = awaited[awaited.index(sent_ms) + 1 :]
                     self._vivaldi.observe(sender, (now_ms - sent_ms) / 2.0, theirs)
                 return ()
             case Received():
@@ -136,7 +141,7 @@ class Survey:
             self._to_visit = [others[i] for i in self._generator.permutation(len(others)).tolist()]
         if self._to_visit:
             peer = self._to_visit.pop()
-            self._awaited[peer] = now_ms
+            self._awaited[peer] = (*self._awaited.get(peer, ()), now_ms)[-MOST_AWAITED:]
             effects.append(Send(peer, EchoAsked(now_ms)))
         return effects
 

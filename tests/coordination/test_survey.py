@@ -59,9 +59,24 @@ def test_an_answer_that_nobody_waits_for_counts_for_nothing() -> None:
     before = machine.coordinate
     answer = Received(echo.to, Echoed(at_ms - 1.0, Coordinate((1.0, 1.0))))
     assert machine.handle(answer, at_ms + 60.0) == ()
+    assert machine.coordinate == before
+    assert machine._vivaldi.latency_ms(echo.to) is None
     right = Received(echo.to, Echoed(at_ms, Coordinate((1.0, 1.0))))
     machine.handle(right, at_ms + 60.0)
-    assert machine.coordinate == before, "the wait is over with the first answer, whatever it was"
+    moved = machine.coordinate
+    machine.handle(right, at_ms + 900.0)
+    assert machine.coordinate == moved != before, "an answer that comes twice counts once"
+
+
+def test_a_site_that_answers_after_several_rounds_is_measured_all_the_same() -> None:
+    """With two sites each round asks the same one: every answer came after the next question, and counted
+    for nothing."""
+    machine = Survey(0, 2, np.random.default_rng(0), QUICK)
+    machine.handle(Started(0, None), 0.0)
+    asked = [first_echo(machine) for _ in range(4)]
+    for at_ms, echo in asked:
+        machine.handle(Received(echo.to, Echoed(at_ms, Coordinate((1.0, 1.0)))), at_ms + 160.0)
+        assert machine._vivaldi.latency_ms(1) == pytest.approx(80.0)
 
 
 def test_a_site_that_comes_back_is_where_it_was() -> None:
