@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).parent
 
+AS_THE_ENVIRONMENT_SAYS = sys.dont_write_bytecode
+
 settings.register_profile(
     "repeatable",
     derandomize=True,
@@ -46,6 +48,17 @@ def pytest_configure(config: pytest.Config) -> None:
     """What Mooring keeps between runs is kept with pytest's own things, apart from the user's."""
     if (cache := getattr(config, "cache", None)) is not None:
         os.environ.setdefault("MOORING_CACHE", str(cache.mkdir("mooring")))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected keeps its bytecode, whatever the environment says: without, every worker of every run
+    compiles 700 modules and rewrites their assertions, and every process that a test starts compiles the
+    package. What tests make themselves, and make anew within a second, keeps none.
+    """
+    sys.dont_write_bytecode = False
+    yield
+    sys.dont_write_bytecode = AS_THE_ENVIRONMENT_SAYS
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
