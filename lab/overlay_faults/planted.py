@@ -50,14 +50,6 @@ class ForgetsReservations(Keeper):
         return {}
 
 
-class GivesAwayWhatMayBeNeededAgain(Keeper):
-    """The room of what has left, though the rest of its list may fail yet."""
-
-    @property
-    def reserved(self) -> dict[int, float]:
-        return self._kept_room(lock for lock in self.locks.values() if lock.room)
-
-
 class HeldLocksExpire(Keeper):
     def timer(self, now_ms: float) -> Sequence[Effect]:
         self.locks = {key: lock for key, lock in self.locks.items() if lock.until_ms > now_ms}
@@ -106,7 +98,6 @@ LEASE_BUGS: list[tuple[type[Keeper] | type[Seeker], str]] = [
     (NeverExpires, "locks are released"),
     (GrantsTwice, "no two leases affect one query"),
     (ForgetsReservations, "capacities hold"),
-    (GivesAwayWhatMayBeNeededAgain, "capacities hold"),
     (HeldLocksExpire, "locks last as long as their plan"),
     (NeverAsksTheMover, "locks are released"),
     (ReleasesBeforeTheMoverIsDone, "locks last as long as their plan"),
