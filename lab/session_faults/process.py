@@ -139,6 +139,8 @@ class _Calls(SiteCalls):
         call: Callable[[], T],
         patience_s: float | None = None,
         late: Callable[[T], object] = lambda answer: None,
+        *,
+        jobs: bool = False,
     ) -> T:
         if self._closed:
             raise EngineError(f"the run is over: it sends no more calls to the site {site!r}")

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
 
 StallKind = Literal[
-    "starved site", "stalled", "slow batches", "long batch", "growing backlog", "stale view", "silent stream"
+    "starved site",
+    "blocked site",
+    "stalled",
+    "slow batches",
+    "long batch",
+    "growing backlog",
+    "stale view",
+    "silent stream",
 ]
 STALLS: tuple[StallKind, ...] = get_args(StallKind)
 

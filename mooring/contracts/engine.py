@@ -40,6 +40,11 @@ class SiteReport:
     left_cores: float | None = None  # what its neighbours leave it; None: nobody is in its way
     resident_mb: float | None = None  # memory in use; None: not measured
     server_cores: float | None = None  # CPU of its whole server, which serves others too; None: not seen
+    executors: int | None = None  # that are there; None: it is one process, or they are not seen
+    grows: bool = False  # its executors come and go by themselves, as load needs them
+    slots: int | None = None  # tasks that its executors run at a time; None: not seen
+    held_slots: int | None = None  # of its executors, taken by tasks of others now; None: not seen
+    active_tasks: int | None = None  # ours, on its executors now; None: not seen
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from mooring.controller.adaptation import Act, Adaptation, Considered
 from mooring.controller.cycle import Book, Look
 from mooring.controller.drained_sites import DrainedSites
 from mooring.controller.events import ROUTES, SERVED_BY, Event, EventRoute, Incident, Order, ProblemChanged
+from mooring.controller.executors import ExecutorCount
 from mooring.controller.guards import GuardOptions
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
@@ -156,7 +157,7 @@ class RunSession:
         """What came of the last edit of the project's settings."""
         self.chores: dict[str, Callable[[], object]] = {}
         """What else is done with every turn, by what it is called where it fails."""
-        self.watch = Watch(problem)
+        self.watch, self.executors = Watch(problem), ExecutorCount()
         self.trouble_list = TroubleList(self.state)
         self._unknown: set[str] = set()
         """What could not be measured at the last look."""
@@ -217,6 +218,11 @@ class RunSession:
         """Collect, decide, act where that is allowed, and tell everybody."""
         began_s = self.clock.monotonic_s()
         observation = self._watched(self.collect())
+        changes = self.parts.do(
+            "measurement", "counting executors", lambda: list(self.executors.take(observation))
+        )
+        for what in changes or ():
+            self.note(what)
         considered = self._decide(observation)
         adapting = self.parts.do(
             "publishing", "showing what is proposed", lambda: self.adaptation.as_json(considered)

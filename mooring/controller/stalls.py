@@ -2,16 +2,16 @@
 
 Recovery reports fragments that fail and sites that are lost. Here nothing fails: rows wait while no batch is
 committed, batches take longer than the trigger, one long batch keeps the others of its site waiting, a
-backlog grows, neighbours on the machine keep a site from what it is said to have, a view is older than its
-interval, or a stream falls silent. Each begins only after several looks and ends only once it is clearly
-over, so that one long batch or one burst is none. What falls behind says what share it keeps up with, and
-the headroom of its site is no more than that.
+backlog grows, neighbours on the machine keep a site from what it is said to have, a cluster that answers has
+no slot or no executor for its fragments, a view is older than its interval, or a stream falls silent. Each
+begins only after several looks and ends only once it is clearly over, so that one long batch or one burst is
+none. What falls behind says what share it keeps up with, and the headroom of its site is no more than that.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -22,6 +22,8 @@ from mooring.model.problem.problem import Problem
 from mooring.quantity import decimal
 
 _DO: Mapping[StallKind, str] = {
+    "blocked site": "see what else runs on the cluster and that its workers are up; `mooring moves` takes "
+    "fragments elsewhere, and they stay otherwise",
     "stalled": "see the log of its site, and move it with `mooring moves` if the site is full",
     "slow batches": "raise `trigger_s` or move a fragment away from its site",
     "long batch": "move it to a site of its own with `mooring moves`, or give its site more cores",
@@ -53,12 +55,15 @@ class StallOptions:
     """Share of its capacity below which what neighbours leave a site is too little, ..."""
     starved_looks: int = 2
     """... at so many looks in a row, while it uses half of that at least."""
+    blocked: float = 2.0
+    """Triggers without a batch after which a cluster counts as blocked that runs no task of ours."""
     gaps: float = 3.0
     """... and so many times as long as it was ever silent before."""
     flowing: int = 6
     """Looks with rows before a stream can fall silent."""
 
 
+_NOT_BLOCKED: tuple[StallKind, ...] = ("starved site", "stale view", "silent stream")
 _Found = tuple[StallKind, str, float, str | None, str, float | None]
 """Kind, name, since when, site, why, and the share that it keeps up with."""
 
@@ -101,6 +106,10 @@ class Watch:
         """What is stalled now, each with when it began."""
         looked = (self._fragments, self._blocked, self._sites, self._starved, self._streams, self._views)
         found = [each for look in looked for each in look(observation)]
+        blocked = list(self._blocked_sites(observation, found))
+        here = {each[1] for each in blocked}
+        # What follows from that is no trouble of its own.
+        found = [*blocked, *(each for each in found if each[3] not in here or each[0] in _NOT_BLOCKED)]
         self._homes = observation.sites
         began = {(kind, name): since_s for kind, name, since_s, *_ in found}
         self._since = {key: min(since_s, self._since.get(key, since_s)) for key, since_s in began.items()}
@@ -251,6 +260,42 @@ class Watch:
             return 0.0
         open_s = report.open_s or 0.0
         return max(report.batch_s or 0.0, open_s if open_s > seen.measured.trigger_s else 0.0)
+
+    def _blocked_sites(self, seen: Observation, found: Sequence[_Found]) -> Iterator[_Found]:
+        """Sites that answer and run nothing, for lack of executors or of slots."""
+        trigger_s, options = seen.measured.trigger_s, self._options
+        if trigger_s <= 0.0:
+            return
+        stalled = {name for kind, name, *_ in found if kind == "stalled"}
+        for site in dict.fromkeys(seen.sites.values()):
+            report = seen.measured.sites.get(site)
+            here = [name for name, at in seen.sites.items() if at == site and name in self._progress]
+            busy = [name for name in here if self._has_work(name, seen)]
+            if report is None or not busy:
+                continue
+            quiet_s = min(seen.at_s - self._progress[name].committed_s for name in busy)
+            if quiet_s <= options.blocked * trigger_s:
+                continue
+            if report.estimated:
+                # Nothing is seen of it, but that nothing comes of any of them.
+                if len(busy) < 2 or not stalled.issuperset(busy):
+                    continue
+                why = f"none of its {len(busy)} fragments with work commits a batch, although it answers; "
+                why += "state its `ui`, to see its executors"
+            elif report.executors == 0:
+                why = "it has no executors"
+            elif report.active_tasks == 0 and report.held_slots:
+                why = f"others hold {report.held_slots} of its {report.slots or report.held_slots} slots"
+            else:
+                continue
+            yield "blocked site", site, seen.at_s - quiet_s, site, f"{why}; {', '.join(busy[:5])} wait", 0.0
+
+    def _has_work(self, name: str, seen: Observation) -> bool:
+        """Rows wait for it, or it is in the middle of a batch."""
+        report = seen.measured.fragments.get(name)
+        if report is None or not report.running or name in seen.measured.views:
+            return False
+        return bool(report.waiting) or (report.open_s or 0.0) > seen.measured.trigger_s + self._options.idle_s
 
     def _starved(self, seen: Observation) -> Iterator[_Found]:
         options, begun_s = self._options, dict[str, float]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from mooring.simulator.data_plane.arrivals import Poisson
 from mooring.simulator.data_plane.engine import SimulatedEngine
 from mooring.simulator.runs.simulated_run import simulated_run
 
+CLUSTER = SiteReport(0.1, None, 3.0, executors=3, slots=3, held_slots=0, active_tasks=1)
 LOOK_S = TRIGGER_S = 5.0
 PROBLEM = Problem.from_dict(
     {
@@ -219,3 +221,47 @@ def test_a_second_batch_that_compiles_right_after_a_start_is_no_stall() -> None:
     """The first is committed at 5 s, the second after 25 s."""
     early = course(8, batches=lambda k: 0 if k == 0 else 1 if k < 5 else k, waiting=lambda k: 30.0)
     assert not any(watched(early))
+
+
+def blocked(seen: SiteReport, *, waits: int = 5) -> list[Stall]:
+    """Both fragments at one cluster, which looks like that once nothing is committed any more."""
+    homes, watch, found = FragmentSites({"read": "a", "totals": "a"}), Watch(PROBLEM), list[Stall]()
+    for k in range(30):
+        late = max(0, k - waits)
+        common = {"batch_s": 1.0, "batches": min(k, waits), "open_s": 2.0 + LOOK_S * late}
+        fragments = {
+            "read": FragmentReport("a", True, 10.0, 10.0, 0.1, **common),  # type: ignore[arg-type]
+            "totals": FragmentReport("a", True, 10.0, 1.0, 0.1, 50.0 * late, **common),  # type: ignore[arg-type]
+        }
+        site = CLUSTER if k < waits else seen
+        measured = Measurement(LOOK_S * k, LOOK_S, {"x": 10.0}, {"a": site}, fragments, trigger_s=TRIGGER_S)
+        found += watch.take(Observation(LOOK_S * k, homes, measured))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("site", "why"),
+    [
+        (replace(CLUSTER, executors=0, slots=0, active_tasks=0), "it has no executors"),
+        (replace(CLUSTER, held_slots=3, active_tasks=0), "others hold 3 of its 3 slots"),
+        (SiteReport(0.1, estimated=True), "none of its 2 fragments with work commits a batch"),
+    ],
+)
+def test_a_cluster_that_answers_and_runs_nothing_is_one_trouble_with_its_reason(
+    site: SiteReport, why: str
+) -> None:
+    found = blocked(site)
+    (name,) = {each.title for each in found if each.kind == "blocked site"}
+    assert name == "blocked site: a"
+    last = [each for each in found if each.kind == "blocked site"][-1]
+    assert last.why.startswith(why)
+    assert (last.share, last.site) == (0.0, "a")
+    assert set(last.affects) == {"daily"}
+    # What its fragments do not get done is no trouble of theirs.
+    assert {each.kind for each in found if each.since_s >= last.since_s + 60.0} <= {"blocked site"}
+
+
+def test_a_cluster_whose_tasks_run_or_that_has_nothing_to_do_is_not_blocked() -> None:
+    assert not [each for each in blocked(replace(CLUSTER, held_slots=2)) if each.kind == "blocked site"]
+    nothing_there = replace(CLUSTER, executors=0, active_tasks=0)
+    assert not [each for each in blocked(nothing_there, waits=30) if each.kind == "blocked site"]

@@ -42,7 +42,7 @@ def _sites(snapshot: Snapshot, rooms: Mapping[str, Mapping[str, Any]]) -> Table:
             escape(name),
             "" if load is None else f"{load:.2f}{'~' if site.estimated else ''}",
             f"{site.capacity_cores:g} cores",
-            "" if load is None else bar(load / site.capacity_cores),
+            "" if site.utilisation is None else bar(site.utilisation),
             "" if room is None else factor_words(room["factor"]),
             "" if site.resident_mb is None else f"{site.resident_mb:.0f} MB",
             escape(", ".join(site.fragments)),

@@ -198,14 +198,15 @@ def _project_notes(layout: Layout) -> list[str]:
     from mooring.spark.connectors.formats import delivery_note
     from mooring.spark.definitions.foreign_tables import lent_notes
     from mooring.spark.pipeline.path_notes import path_notes
-    from mooring.spark.pipeline.site_options import jar_notes
+    from mooring.spark.pipeline.site_options import executor_notes, jar_notes
     from mooring.spark.tables.costly_tables import costly_tables_note
     from mooring.spark.views.static_reads import update_notes
 
     deliveries = [delivery_note(sink.name, sink.sink_format) for sink in layout.pipeline.sinks]
     said = [note for note in deliveries if note is not None]
     said += path_notes(layout) + lent_notes(layout.pipeline.lent)
-    return jar_notes(layout.project) + said + costly_tables_note(layout) + update_notes(layout)
+    seen = executor_notes(layout.project)
+    return jar_notes(layout.project) + seen + said + costly_tables_note(layout) + update_notes(layout)
 
 
 def _power_cut_notes(layout: Layout) -> dict[str, str]:

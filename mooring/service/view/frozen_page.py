@@ -71,9 +71,6 @@ def _point(snapshot: Snapshot) -> dict[str, Any]:
         "since_start_s": snapshot.since_start_s,
         "headroom": None,
         "rates": {},
-        "shares": {
-            name: None if site.load_cores is None else site.load_cores / site.capacity_cores
-            for name, site in snapshot.sites.items()
-        },
+        "shares": {name: site.utilisation for name, site in snapshot.sites.items()},
         "latencies_s": {name: query.latency_s for name, query in snapshot.queries.items()},
     }

@@ -186,7 +186,8 @@ class RunPicture:
         seen, found = status["sites"], []
         for k, site in enumerate(self.problem.sites):
             each = seen.get(site.name) or {}
-            capacity = float(each.get("capacity_cores") or site.capacity)
+            known = each.get("capacity_cores")
+            capacity = site.capacity if known is None else float(known)
             load = each.get("load_cores")
             found.append(
                 {
@@ -199,6 +200,8 @@ class RunPicture:
                     "headroom": (rooms.get(site.name) or {}).get("factor"),
                     "estimated": bool(each.get("estimated")),
                     "resident_mb": each.get("resident_mb"),
+                    "executors": each.get("executors"),
+                    "driver_cores": each.get("driver_cores"),
                 }
             )
         return found

@@ -90,6 +90,7 @@ _SITE = an_object(
         **_numbers(
             "load_cores", "expected_cores", "capacity_cores", "share", "headroom", "left_cores", "resident_mb"
         ),
+        **_numbers("executors", "driver_cores"),
         "estimated": {"type": "boolean"},
     }
 )

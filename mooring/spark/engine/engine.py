@@ -23,11 +23,13 @@ from mooring.contracts.engine import (
     Trouble,
     ViewReport,
 )
+from mooring.contracts.picture import NOTHING_CORES
 from mooring.errors import EngineError, described
 from mooring.model.deployment.channels import Channel
 from mooring.model.deployment.move_stages import Reached, ignored
 from mooring.model.placement.placement import FragmentSites
 from mooring.spark.engine.channel_readers import ChannelReaders
+from mooring.spark.engine.cluster_meter import ClusterMeters
 from mooring.spark.engine.compaction_loop import Merging
 from mooring.spark.engine.fragment_registry import OpenSession, Roster
 from mooring.spark.engine.health import Health
@@ -105,8 +107,9 @@ class SparkEngine:
         fast = layout.project.settings.durability == FAST
         self._syncing = None if fast else self._channels.sync_before_deleting(self._syncs_itself)
         self._merging = Merging(layout.channels, layout.disk)
+        self._clusters = ClusterMeters(sites.values)
         self._meters = RunMeters(
-            layout, sites, queries, self.roster, self.progress.meters, time.time(), clocks
+            layout, sites, queries, self.roster, self.progress.meters, time.time(), clocks, self._clusters
         )
         self._seen: Snapshot | None = None
 
@@ -155,6 +158,7 @@ class SparkEngine:
         self.stop_all(patience_s=0.0)
         self._lifecycle.clear_all_leftovers()
         self._merging.close()
+        self._clusters.close()
         self.calls.close()
 
     def move(self, fragment: str, to_site: str, reached: Reached = ignored) -> MoveReport:
@@ -237,8 +241,11 @@ class SparkEngine:
                 self.progress.ask(running)
             except Exception as failure:  # one fragment's answer costs no other its figures
                 odd[running.name] = described(failure)
+        unseen = self._clusters.look(self.roster.running())
         with self._fencing:
-            self._seen = self._meters.snapshot(time.time(), {**self.progress.odd, **odd})
+            seen = self._meters.snapshot(time.time(), {**self.progress.odd, **odd})
+        unknown = {f"measuring the executors of {site}": why for site, why in unseen.items()}
+        self._seen = replace(seen, unknown={**seen.unknown, **unknown})
         return self._seen
 
     @property
@@ -247,14 +254,14 @@ class SparkEngine:
         return self._seen or Snapshot(time.time(), 0.0)
 
     def _is_saturated(self, site: SiteSnapshot) -> bool:
-        """Whether it got done all that it could: its control group held it back all the time, or, where that
-        cannot be seen, a fragment's batches followed each other without a pause.
+        """Whether it got done all that it could: its control group held it back all the time, or its
+        executors had no CPU left. That batches follow each other without a pause says nothing of that: so
+        they do while a site warms up or catches up.
         """
         if site.held_back is not None:
             return site.held_back >= ALL_THE_TIME
-        return site.estimated and any(
-            self._meters.busy_cores(name) >= ALL_THE_TIME for name in site.fragments
-        )
+        full = ALL_THE_TIME * site.capacity_cores
+        return site.executors is not None and 0.0 < full <= (site.load_cores or 0.0)
 
     def measure(self) -> Measurement:
         """The same in the words all engines share; a load that cannot be told is left out."""
@@ -273,18 +280,7 @@ class SparkEngine:
             stream_rates=self.layout.stream_rates(seen.rows_in_per_s()),
             ends=self._to_the_end,
             trigger_s=0.0 if self._to_the_end else self.layout.project.settings.trigger_s,
-            sites={
-                name: SiteReport(
-                    None if site.load_cores is None else site.load_cores / site.capacity_cores,
-                    capacity_cores=None if site.estimated else site.capacity_cores,
-                    estimated=site.estimated,
-                    saturated=self._is_saturated(site),
-                    left_cores=site.left_cores,
-                    resident_mb=site.resident_mb,
-                    server_cores=site.server_cores,
-                )
-                for name, site in seen.sites.items()
-            },
+            sites={name: self._site_report(name, site) for name, site in seen.sites.items()},
             fragments=fragments,
             queries={
                 name: QueryReport(
@@ -294,6 +290,27 @@ class SparkEngine:
             },
             views=self._views(seen, unknown),
             unknown=unknown,
+        )
+
+    def _site_report(self, name: str, site: SiteSnapshot) -> SiteReport:
+        """The driver of a cluster has cores of its own, as many as it uses: they are load and capacity. So
+        what fragments cost includes their part of it, as at a site that is one process.
+        """
+        driver = (site.driver_cores or 0.0) if site.executors else 0.0
+        cores, load = max(site.capacity_cores + driver, NOTHING_CORES), site.load_cores
+        return SiteReport(
+            None if load is None or site.utilisation is None else (load + driver) / cores,
+            capacity_cores=None if site.estimated else cores,
+            estimated=site.estimated,
+            saturated=self._is_saturated(site),
+            left_cores=None if site.left_cores is None else site.left_cores + driver,
+            resident_mb=site.resident_mb,
+            server_cores=site.server_cores,
+            executors=site.executors,
+            grows=self.sites[name].cluster.most_cores is not None,
+            slots=site.slots,
+            held_slots=site.held_slots,
+            active_tasks=site.active_tasks,
         )
 
     def _batches_of(self, name: str, seen: FragmentSnapshot) -> dict[str, Any]:
@@ -329,7 +346,7 @@ class SparkEngine:
             True,
             seen.rows_in_per_s,
             seen.rows_out_per_s,
-            self._meters.busy_cores(name),
+            self._meters.busy_cores(name, time.time()) if seen.cores is None else seen.cores,
             **self._batches_of(name, seen),
             cores_estimated=True,
             state_bytes=seen.state_bytes,

@@ -92,6 +92,7 @@ class Lifecycle:
             ),
             START_PATIENCE_S,
             late=lambda prepared: prepared.discard(),  # or its session would stay open for good
+            jobs=True,
         )
         if self.layout.pipeline.is_view(fragment):
             prepared.starter = partial(start_refreshing, self.schedule)
@@ -107,7 +108,9 @@ class Lifecycle:
         fragment, session_id = prepared.fragment.name, prepared.session_id
         self.roster.opened(OpenSession(prepared.site, fragment, session_id))
         try:
-            return self.calls.ask(prepared.site, prepared.launch, START_PATIENCE_S, late=self._ended)
+            return self.calls.ask(
+                prepared.site, prepared.launch, START_PATIENCE_S, late=self._ended, jobs=True
+            )
         except Exception:
             if prepared.closed:
                 self.roster.closed(session_id)

@@ -1,7 +1,7 @@
 """Measurements of a run: rates, loads, latencies and lags from fragments, channels and sites.
 
-Calls no site: the fragments' meters are fed by the engine, channels are read off their files, and CPU off the
-process table.
+Calls no site: the fragments' meters are fed by the engine, and so is what executors do; channels are read off
+their files, and CPU off the process table.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from mooring.contracts.engine import Amount
 from mooring.errors import described
+from mooring.spark.engine.cluster_meter import ClusterLook, ClusterMeters
 from mooring.spark.engine.fragment_registry import Roster
 from mooring.spark.engine.meters import ChannelMeter, FragmentMeter, hop_latency_s, path_latencies_s
 from mooring.spark.engine.site_clocks import SiteClocks, written_s
@@ -27,12 +28,14 @@ from mooring.spark.engine.snapshot import (
     ViewSnapshot,
 )
 from mooring.spark.pipeline.layout import Layout
-from mooring.spark.sites.neighbours import NeighbourMeter, contention
+from mooring.spark.sites.neighbours import LEAST_WAIT, NeighbourMeter, contention
 from mooring.spark.sites.process_tree import tree_usage
 from mooring.spark.sites.sites import SiteHandle
 from mooring.spark.storage.stream_logs import LogEntry
 
 T = TypeVar("T")
+_WINDOW_S = 30.0
+"""Of the estimated load, unless three triggers are longer."""
 _SEARCH_S = 60.0
 """Between two searches for the process of an endpoint that was not found."""
 
@@ -81,9 +84,12 @@ class RunMeters:
     meters: Mapping[str, FragmentMeter]
     began_s: float
     clocks: SiteClocks
+    clusters: ClusterMeters
     _site_meters: dict[str, _SiteMeter] = field(default_factory=dict)
     _server_meters: dict[str, _ServerMeter] = field(default_factory=dict)
     _channel_meters: dict[str, ChannelMeter] = field(default_factory=dict)
+    _cpu_before: dict[str, tuple[str, float, float]] = field(default_factory=dict)
+    """Fragment -> site, moment and CPU there, as of the last look at a site whose executors are seen."""
 
     def __post_init__(self) -> None:
         for name, channel in self.layout.channels.items():
@@ -222,7 +228,17 @@ class RunMeters:
             rows_behind=None if last is None else last.rows_behind,
             rows_waiting=self._rows_waiting(name, logs, channels),
             open_s=None if last is None else now - max(last.end_s, meter.idle_s),
+            cores=self._cores(name, site, now),
         )
+
+    def _cores(self, fragment: str, site: str, now: float) -> float | None:
+        before, cpu_s = self._cpu_before.pop(fragment, None), self.clusters.cpu_s(fragment, site)
+        if cpu_s is None:
+            return None
+        self._cpu_before[fragment] = site, now, cpu_s
+        if before is None or before[0] != site or now <= before[1]:
+            return None
+        return (cpu_s - before[2]) / (now - before[1])
 
     def _rows_waiting(
         self, reader: str, writers: list[str], channels: Mapping[str, ChannelSnapshot]
@@ -289,6 +305,8 @@ class RunMeters:
 
     def _site_snapshot(self, now: float, name: str) -> SiteSnapshot:
         site = self.sites[name]
+        if (seen := self.clusters.looks.get(name)) is not None:
+            return self._cluster_snapshot(name, seen)
         usage = site.usage()
         load, resident, held_back, left = None, None, None, None
         if usage is not None:
@@ -303,7 +321,7 @@ class RunMeters:
             resident, left = usage.resident_mb, meter.neighbours.left_cores(site.contention(usage))
         estimated, server = usage is None and site.is_alive(), None
         if estimated:
-            load = self._estimated_load(name)
+            load = self._estimated_load(name, now)
             first_server = _ServerMeter(NeighbourMeter(site.slots))
             server, left = self._server_meters.setdefault(name, first_server).cores(site, now)
         return SiteSnapshot(
@@ -318,19 +336,40 @@ class RunMeters:
             server,
         )
 
-    def _estimated_load(self, site: str) -> float:
-        """Where processes cannot be seen: the share of time its fragments were inside a micro-batch."""
-        return sum(self.busy_cores(name) for name in self.roster.at(site))
+    def _cluster_snapshot(self, name: str, seen: ClusterLook) -> SiteSnapshot:
+        """A site whose executors are seen. Others' work on them leaves the rest to ours."""
+        others = max(seen.others_cores or 0.0, float(seen.held_slots))
+        return SiteSnapshot(
+            seen.load_cores,
+            estimated=False,
+            capacity_cores=seen.capacity_cores,
+            resident_mb=None,
+            fragments=self.roster.at(name),
+            clock_ahead_s=self.clocks.ahead_s(name),
+            left_cores=max(0.0, seen.capacity_cores - others) if others >= LEAST_WAIT else None,
+            executors=seen.executors,
+            slots=seen.slots,
+            driver_cores=seen.driver_cores,
+            held_slots=seen.held_slots,
+            active_tasks=seen.active_tasks,
+        )
 
-    def busy_cores(self, fragment: str) -> float:
-        """An estimate: Spark tells how long a fragment's batches took, not how much CPU they used."""
+    def _estimated_load(self, site: str, now: float) -> float:
+        """Where processes cannot be seen: the share of time its fragments were inside a micro-batch, as far
+        as the site has cores for that.
+        """
+        busy = sum(self.busy_cores(name, now) for name in self.roster.at(site))
+        return min(busy, self.sites[site].capacity_now)
+
+    def busy_cores(self, fragment: str, now: float) -> float:
+        """An estimate: Spark tells how long a fragment's batches took, not how much CPU they used. Those that
+        ended lately count, so that nothing is left of it some time after the last one.
+        """
         meter = self.meters.get(fragment)
-        recent = [] if meter is None else meter.batches[-5:]
-        if not recent:
-            return 0.0
-        busy = sum(batch.end_s - batch.begin_s for batch in recent)
-        trigger_s = self.layout.project.settings.trigger_s
-        return busy / max(recent[-1].end_s - recent[0].begin_s, trigger_s * len(recent))
+        span_s = min(max(_WINDOW_S, 3.0 * self.layout.project.settings.trigger_s), now - self.began_s)
+        recent = [] if meter is None else [b for b in meter.batches if b.end_s > now - span_s]
+        busy_s = sum(batch.end_s - max(batch.begin_s, now - span_s) for batch in recent)
+        return min(1.0, max(0.0, busy_s) / max(span_s, 1e-3))
 
 
 def each_known(

@@ -24,6 +24,23 @@ class SiteSnapshot:
     """What its neighbours on the machine leave it; None: nobody is in its way, or that cannot be seen."""
     server_cores: float | None = None
     """CPU of the whole server of an existing endpoint, whoever it serves; None where it cannot be seen."""
+    executors: int | None = None
+    """That are there; None where they cannot be seen, or the site is one process."""
+    driver_cores: float | None = None
+    """CPU of the driver, beside `load_cores` of the executors; None where it is not apart."""
+    slots: int | None = None
+    """Tasks that the executors run at a time."""
+    held_slots: int | None = None
+    """Slots of executors in which tasks of others run at this moment."""
+    active_tasks: int | None = None
+    """Ours, at this moment."""
+
+    @property
+    def utilisation(self) -> float | None:
+        """None where the load is not known, or there is nothing to load."""
+        if self.load_cores is None or self.capacity_cores <= 0.0:
+            return None
+        return self.load_cores / self.capacity_cores
 
 
 @dataclass(frozen=True)
@@ -45,6 +62,8 @@ class FragmentSnapshot:
     """Of the topics it reads, as its last batch found them; None where it reads none."""
     rows_waiting: int | None = None
     """In channels, not read yet; None: it reads none, or one could not be looked at."""
+    cores: float | None = None
+    """CPU of its tasks since the last look, without the driver's; None where it is not told apart."""
     open_s: float | None = None
     """Since it last reported a batch or that it has nothing to do; None: it has reported neither."""
 

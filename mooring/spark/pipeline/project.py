@@ -45,6 +45,7 @@ from mooring.model.problem.surroundings import (
 from mooring.spark.definitions.names import PipelineNames
 from mooring.spark.definitions.pipeline_spec import is_default, load_spec, spec_file_of, work_folder_of_spec
 from mooring.spark.definitions.working_folder import command_folder
+from mooring.spark.pipeline.cluster_settings import UI, read_cluster
 from mooring.spark.pipeline.jvm_settings import JVM_FIELDS, read_jvm
 from mooring.spark.pipeline.statistics_file import (
     STATISTICS_FILE_NAME,
@@ -52,6 +53,7 @@ from mooring.spark.pipeline.statistics_file import (
     read_statistics,
 )
 from mooring.spark.sites.site_jvm import SiteJvm
+from mooring.spark.sites.spark_ui import Cluster
 from mooring.spark.storage.retention import Keep, read_keep
 from mooring.spark.storage.sink_numbers import SinkPlace, sink_place
 from mooring.spark.storage.storage_root import StorageRoot
@@ -144,6 +146,8 @@ class ProjectSettings:
     """Maven coordinates of the same."""
     jvms: dict[str, SiteJvm] = field(default_factory=dict)
     """Embedded site -> its heap and Java options, where they are stated."""
+    clusters: dict[str, Cluster] = field(default_factory=dict)
+    """Existing endpoint -> where its executors are seen, and how far it grows, where that is stated."""
     agents: dict[str, AgentAddress] = field(default_factory=dict)
     """Site, or the runner -> where its agent listens, if not on this machine."""
     measures_latency: bool = False
@@ -253,6 +257,7 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
         if not sections.get("sites"):
             fail("sites", "at least one entry", sections.get("sites"))
         sections["sites"], own["jvms"] = _jvms(sections["sites"], gather)
+        sections["sites"], own["clusters"] = _clusters(sections["sites"], work_folder.parent, gather)
         sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}), names)
         sites = tuple(map(str, sections["sites"]))
         own["agents"] = read_addresses(own.get("agents", {}), sites)
@@ -311,10 +316,10 @@ def _jvms(sites: Mapping[Any, Any], gather: Gathered) -> tuple[dict[Any, Any], d
         if not isinstance(raw, Mapping):
             continue
         own = {each: raw[each] for each in JVM_FIELDS if each in raw}
-        rest[key] = {each: value for each, value in raw.items() if each in SITE_FIELDS}
-        for unknown in raw.keys() - SITE_FIELDS.keys() - own.keys():
+        rest[key] = {each: value for each, value in raw.items() if each in (*SITE_FIELDS, UI)}
+        for unknown in raw.keys() - SITE_FIELDS.keys() - own.keys() - {UI}:
             with gather.noting():
-                refuse_key(unknown, [*SITE_FIELDS, *JVM_FIELDS], f"sites.{key}")
+                refuse_key(unknown, [*SITE_FIELDS, *JVM_FIELDS, UI], f"sites.{key}")
         if not own:
             continue
         with gather.noting():
@@ -327,6 +332,21 @@ def _jvms(sites: Mapping[Any, Any], gather: Gathered) -> tuple[dict[Any, Any], d
                 )
             jvms[str(key)] = read_jvm(own, f"sites.{key}")
     return rest, jvms
+
+
+def _clusters(
+    sites: Mapping[Any, Any], folder: Path, gather: Gathered
+) -> tuple[dict[Any, Any], dict[str, Cluster]]:
+    """The section without what concerns executors of existing endpoints, and that."""
+    rest, clusters = dict(sites), dict[str, Cluster]()
+    for key, raw in sites.items():
+        if not isinstance(raw, Mapping) or not (UI in raw or isinstance(raw.get("capacity"), Mapping)):
+            continue
+        rest[key] = {each: value for each, value in raw.items() if each not in (UI, "capacity")}
+        rest[key]["capacity"] = 1.0  # what is wrong with the rest is said too
+        with gather.noting():
+            rest[key], clusters[str(key)] = read_cluster(raw, f"sites.{key}", folder)
+    return rest, clusters
 
 
 def _with_rates(streams: Mapping[Any, Any], names: PipelineNames) -> tuple[dict[Any, Any], tuple[str, ...]]:

@@ -14,6 +14,7 @@ from mooring.spark.sites.class_archive import usable_archive
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.local_files import SETTINGS
+from mooring.spark.sites.spark_ui import SparkUi, UiError
 
 _SYNCED = "committed batches survive"
 _SYNCED_LATER = (
@@ -64,6 +65,37 @@ def jar_notes(project: Project) -> list[str]:
         f"the project's jars reach embedded sites only; the existing endpoint(s) {sites} must start with "
         f"{', '.join(wanted.names)} (spark.jars or spark.jars.packages there)"
     ]
+
+
+def executor_notes(project: Project) -> list[str]:
+    """Where the executors of existing endpoints are not seen, or are not what is stated, in words."""
+    notes, settings = list[str](), project.settings
+    for site in settings.sites:
+        cluster = settings.clusters.get(site.name)
+        if cluster is None or cluster.ui is None:
+            continue
+        ui = SparkUi(cluster.ui)
+        try:
+            seen = ui.look()
+        except UiError as failure:
+            notes.append(f"the executors of {site.name!r} are not seen, so its load is estimated: {failure}")
+            continue
+        ui.close()
+        most, has = (
+            cluster.most_cores or site.capacity,
+            f"{len(seen.executors)} executors, {seen.cores} cores",
+        )
+        if seen.cores < site.capacity:
+            notes.append(
+                f"{site.name!r} has {has}, fewer than its capacity of {site.capacity:g}: plans count on more "
+                "than is there; start workers, or state what there is"
+            )
+        elif seen.cores > most:
+            notes.append(
+                f"{site.name!r} has {has}, more than the {most:g} stated: a run counts with "
+                + (f"{most:g}" if cluster.most_cores else "them, and plans do once `capacity` says so")
+            )
+    return notes
 
 
 def power_cut_notes(project: Project) -> dict[str, str]:

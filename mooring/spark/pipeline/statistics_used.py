@@ -35,8 +35,6 @@ ASSUMED_VIEW_COST_US = 2.0
 """CPU per row that a refresh of a materialized view reads, where nothing is known."""
 ASSUMED_REFRESH_CPU_S = 0.5
 """CPU of a refresh that does not grow with the rows, where nothing is known."""
-ESTIMATED_ERROR = 0.5
-"""Relative error at least of what was learnt where the processes of a site cannot be seen."""
 NOTABLE_RATIO = 1.5
 """From which on it is said that runs have learnt something else than the statistics file says."""
 
@@ -129,9 +127,9 @@ def _learnt_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
     if own is None:
         return {}
     known = {key: value for key in ("selectivity", "bytes") if (value := getattr(own, key)) is not None}
-    if own.estimated and not layout.learnt.wins:  # how long batches took says little of CPU on a busy machine
+    if own.estimated:  # no CPU was seen, and how long batches took is none
         return known
-    fields: dict[str, object] = {**known, "cost_us": own.cost_us, "error": _error_of(own)}
+    fields: dict[str, object] = {**known, "cost_us": own.cost_us, "error": own.error}
     if own.batch_cpu_s is not None:  # looks at it included
         often = 1.0 / interval_s(layout, flow)
         # Batches that take longer than the trigger come less often: nothing is loaded by more than it was.
@@ -142,10 +140,6 @@ def _learnt_fields(layout: Layout, flow: FlowNode) -> dict[str, object]:
 def _at_home(layout: Layout, flow: FlowNode, fields: dict[str, object]) -> dict[str, object]:
     """The fixed part belongs to the fragment's last flow."""
     return {key: fields[key] for key in fields if key != "fixed_cores" or flow.name in layout.fragments}
-
-
-def _error_of(own: LearntFlow) -> float:
-    return max(own.error, ESTIMATED_ERROR) if own.estimated else own.error
 
 
 def interval_s(layout: Layout, flow: FlowNode) -> float:
@@ -265,7 +259,7 @@ def _learnt(layout: Layout) -> list[str]:
         own = layout.learnt.nearest(flow.name, flow.fingerprint)
         if own is None or "cost_us" in given_fields(layout, flow):
             continue
-        if own.estimated and not layout.learnt.wins:
+        if own.estimated:
             estimated.append(flow.name)
             continue
         if _is_profiled(layout, flow):
@@ -279,8 +273,8 @@ def _learnt(layout: Layout) -> list[str]:
         notes.insert(0, f"{_names([line.flow for line in lines])} as learnt by runs, the last of {last}")
     if estimated:
         notes.append(
-            f"runs could only estimate the costs of {_names(estimated)}, from how long batches took at sites "
-            "whose processes cannot be seen; --measured plans with them"
+            f"runs have not measured the costs of {_names(estimated)}: the CPU of their sites cannot be "
+            "seen. State `ui` of an existing endpoint, or run `mooring profile`"
         )
     if old:
         notes.append(f"stale: {_names(old)} as learnt by runs before an edit; the next run measures it")

@@ -107,7 +107,8 @@ class PreparedRun:
 
     def bring_up(self, project: Project, site: Site) -> None:
         """Make a site known that joins; a revival starts it. `project` has it among its sites."""
-        self.sites.replace(joining_site(site, self.hold.sites_folder, site_options(project)))
+        cluster = project.settings.clusters.get(site.name)
+        self.sites.replace(joining_site(site, self.hold.sites_folder, site_options(project), cluster))
 
     def _register(self) -> None:
         """In the catalogs of endpoints that outlive the run; nobody else sees those of embedded sites."""
@@ -160,7 +161,8 @@ def prepared_run(
         empty = set(left(hold.owned.folder))
         wanted = [site for site in project.settings.sites if site.name not in empty]
         chosen = site_options(project, options)
-        with running_sites(wanted or project.settings.sites, hold.sites_folder, chosen) as sites:
+        start, clusters = wanted or project.settings.sites, project.settings.clusters
+        with running_sites(start, hold.sites_folder, chosen, clusters) as sites:
             joining = [site for site in project.settings.sites if site.name not in sites]
             yield from _prepared(
                 project, sites, files, hold, accepted, fresh=fresh, joining=joining, anew=anew

@@ -5,8 +5,10 @@ the caller waiting for good. So every site has a lane, a thread that makes one c
 gets no answer in time goes on without it, and until the lane is free again the site counts as silent.
 
 A full site may be silent and well: its cores belong to others. Before it counts as lost it gets a call that
-needs no slot, over a lane of its own. If it answers that, it is busy, unless the first request has been
-waiting for several times as long.
+needs no slot, over a lane of its own. If it answers that, it is busy. A call that may run a job on the site's
+executors goes over another lane, so that no ordinary one waits behind it, and it may wait for a slot for as
+long as others hold them. An ordinary call needs no slot: left without an answer for several times as long, it
+tells a broken server, whatever else that answers.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ FIRST_PATIENCE_S = 20.0
 PULSE_SHARE = 0.25
 """Of the time in which a site has to answer: left for the question whether it answers at all."""
 MOST_BUSY = 5.0
-"""Times as long a request may wait at a site that answers others."""
+"""Times as long an ordinary request may wait at a site that answers others."""
 
 
 class SiteSilentError(Exception):
@@ -104,6 +106,8 @@ class SiteCalls:
         self._pulse = pulse
         """Asks a site something that takes it no slot; raises if it does not answer."""
         self._lanes: dict[str, Lane] = {}
+        self._job_lanes: dict[str, Lane] = {}
+        """For calls that may run a job, and wait for a slot."""
         self._pulses: dict[str, Lane] = {}
         self._closed = False
 
@@ -113,19 +117,24 @@ class SiteCalls:
         call: Callable[[], T],
         patience_s: float | None = None,
         late: Callable[[T], object] = lambda answer: None,
+        *,
+        jobs: bool = False,
     ) -> T:
         """What a call to the site gives; if that takes longer than `patience_s`, `SiteBusyError` where the
-        site answers otherwise, else `SiteLostError`. `late` gets an answer that comes after that.
+        site answers otherwise, else `SiteLostError`. `late` gets an answer that comes after that. `jobs`: it
+        may run a job on the site's executors.
         """
         if self._closed:
             raise EngineError(f"the run is over: it sends no more calls to the site {site!r}")
         patience_s = self.silence_s if patience_s is None else patience_s
         pulse_s = 0.0 if self._pulse is None else PULSE_SHARE * min(patience_s, self.silence_s)
-        lane = self._lanes.setdefault(site, Lane(site))
+        lanes = self._job_lanes if jobs else self._lanes
+        lane = lanes.setdefault(site, Lane(site))
         try:
             return lane.ask(call, patience_s - pulse_s, late)
         except SiteSilentError as silent:
-            if lane.silent_s() < MOST_BUSY * max(patience_s, self.silence_s) and self._answers(site, pulse_s):
+            waits = jobs or lane.silent_s() < MOST_BUSY * max(patience_s, self.silence_s)
+            if waits and self._answers(site, pulse_s):
                 raise SiteBusyError(
                     f"the site {site!r} answers slowly: {silent}, but it answers other requests",
                     remedy="it is full: add cores, or move work away from it",
@@ -147,14 +156,14 @@ class SiteCalls:
 
     def renew(self, site: str) -> None:
         """The site is back: a call that still waits, for a server that may be gone, is left to itself."""
-        for lanes in (self._lanes, self._pulses):
+        for lanes in (self._lanes, self._job_lanes, self._pulses):
             if site in lanes and lanes[site].is_silent():
                 lanes.pop(site).close()
 
     def close(self) -> None:
         """Ask no site anything more; who tries is told that the run is over."""
         self._closed = True
-        for lane in (*self._lanes.values(), *self._pulses.values()):
-            lane.close()
-        self._lanes.clear()
-        self._pulses.clear()
+        for lanes in (self._lanes, self._job_lanes, self._pulses):
+            for lane in lanes.values():
+                lane.close()
+            lanes.clear()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 
 from mooring.errors import EngineError, InputError
 from mooring.model.problem.site import Connection, Site
@@ -19,6 +20,7 @@ from mooring.spark.sites.java import Java, find_java
 from mooring.spark.sites.neighbours import Contention
 from mooring.spark.sites.process_tree import TreeUsage, listening_pid
 from mooring.spark.sites.site_calls import FIRST_PATIENCE_S, SiteCalls
+from mooring.spark.sites.spark_ui import Cluster
 
 _NOWHERE_YET = Endpoint("sc://localhost:1")
 """Of an embedded site that has not been started: it gets its own when it is up, and is lost until then."""
@@ -32,11 +34,16 @@ class SiteHandle:
     capacity: float
     endpoint: Endpoint
     embedded: EmbeddedSite | None
+    cluster: Cluster = field(default_factory=Cluster)
+    """What is stated of its executors, where they are not ours."""
 
     @property
     def note(self) -> str:
         """How the site is run, for the report."""
-        return "existing endpoint; load estimated" if self.embedded is None else self.embedded.note
+        if self.embedded is not None:
+            return self.embedded.note
+        seen = "load estimated" if self.cluster.ui is None else f"executors seen at {self.cluster.ui.shown}"
+        return f"existing endpoint; {seen}"
 
     @property
     def durable(self) -> bool:
@@ -117,7 +124,10 @@ class SiteHandles(Mapping[str, SiteHandle]):
 
 @contextlib.contextmanager
 def running_sites(
-    sites: Sequence[Site], folder: Path, options: EmbeddedOptions | None = None
+    sites: Sequence[Site],
+    folder: Path,
+    options: EmbeddedOptions | None = None,
+    clusters: Mapping[str, Cluster] = MappingProxyType({}),
 ) -> Iterator[SiteHandles]:
     """All sites, up and answering; embedded ones end with the block, however it ends."""
     existing = {site.name: _endpoint(site.name, site.connect) for site in sites if site.connect is not None}
@@ -145,7 +155,8 @@ def running_sites(
                 except EngineError as failure:
                     message = f"site {site.name!r}: {failure.message}"
                     raise EngineError(message, remedy=failure.remedy) from failure
-            made_ready.append(SiteHandle(site.name, site.capacity, endpoint, own))
+            cluster = clusters.get(site.name, Cluster())
+            made_ready.append(SiteHandle(site.name, site.capacity, endpoint, own, cluster))
         handles = SiteHandles(made_ready)
         stack.callback(lambda: _stop_all(each for each in handles.values() if each.name not in embedded))
         yield handles
@@ -155,10 +166,13 @@ def _try_out(endpoint: Endpoint) -> None:
     close_session(open_session(endpoint))
 
 
-def joining_site(site: Site, folder: Path, options: EmbeddedOptions | None) -> SiteHandle:
+def joining_site(
+    site: Site, folder: Path, options: EmbeddedOptions | None, cluster: Cluster | None = None
+) -> SiteHandle:
     """A site that is not up yet: whoever brings lost sites back starts it, or asks until it answers."""
     if site.connect is not None:
-        return SiteHandle(site.name, site.capacity, _endpoint(site.name, site.connect), None)
+        endpoint = _endpoint(site.name, site.connect)
+        return SiteHandle(site.name, site.capacity, endpoint, None, cluster or Cluster())
     java = find_java()
     chosen = options or EmbeddedOptions(class_archive=usable_archive(java))
     return SiteHandle(site.name, site.capacity, _NOWHERE_YET, _embedded(site, folder, java, chosen))

@@ -144,7 +144,7 @@ def test_a_session_on_spark_measures_proposes_moves_and_reports(
 def test_what_a_run_has_learnt_the_next_reading_of_the_project_knows(
     make_project: ProjectMaker, site: EmbeddedSite
 ) -> None:
-    """Its sites' processes cannot be seen, so costs are estimates; rates are measured."""
+    """Its sites' processes cannot be seen, so no costs are; rates are measured."""
     folder = make_project(settings=SETTINGS.partition("streams")[0] + "trigger_s: 0.3\n", kept_py=KEPT)
     with prepared(folder, site) as made:
         assert made.problem.streams[0].rate == ASSUMED_RATE
@@ -163,11 +163,11 @@ def test_what_a_run_has_learnt_the_next_reading_of_the_project_knows(
     with prepared(folder, site) as made:
         learnt = {line.flow: line for line in made.layout.learnt.lines}
         assert learnt.keys() == {"numbers", "kept"}
-        assert all(line.estimated and line.cost_us > 0.0 for line in learnt.values())
+        assert all(line.estimated for line in learnt.values())
         assert made.problem.streams[0].rate == learnt["numbers"].rate
         assert {operator.cost_us for operator in made.problem.operators} == {ASSUMED_COST_US}
-        costs = {operator.name: operator.cost_us for operator in as_measured(made.layout)[0].operators}
-        assert costs == {"numbers:ingest": learnt["numbers"].cost_us, "kept": learnt["kept"].cost_us}
+        measured = as_measured(made.layout)[0]
+        assert {operator.cost_us for operator in measured.operators} == {ASSUMED_COST_US}
         first = plan(made.problem, "rod")
         assert begin(made.problem, run.journal, Wish("rod")).placement == first.placement
 

@@ -63,10 +63,14 @@ class Address:
     @property
     def is_loopback(self) -> bool:
         """Whether it names this machine, and nothing sent there leaves it."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host.strip("[]")).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
 
 
 def read_address(text: str, path: str) -> Address:

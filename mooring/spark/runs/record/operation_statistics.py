@@ -1,9 +1,10 @@
 """Statistics refreshed while a pipeline runs: the CPU of every site shared among the fragments it runs.
 
 Fed with one snapshot per look. Between two looks a site used so much CPU, and its fragments did so many
-batches with so many rows; `share_out` says how that is shared out. Figures of
-a fragment that ran at sites whose processes cannot be seen are marked estimated. The first looks are left
-out: a site that has just started mostly compiles.
+batches with so many rows; `share_out` says how that is shared out. Where the executors of a site are seen,
+each fragment has its own CPU, and of the driver's as large a part as of the batches. Where neither is seen, a
+fragment's costs stay as they were known before, and its figures are marked estimated: how long batches take
+is no CPU. The first looks are left out: a site that has just started mostly compiles.
 
 What earlier runs learnt of a fragment, or this one at the site where it was before, goes on counting until
 `MEMORY_LOOKS` looks have been taken where it runs now.
@@ -11,7 +12,7 @@ What earlier runs learnt of a fragment, or this one at the site where it was bef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
@@ -50,7 +51,7 @@ class FragmentFigures:
     looks: int
     """That the costs are made of, those of earlier runs and other sites included as far as they count."""
     estimated: bool
-    """The site's processes could not be seen."""
+    """The site's processes could not be seen, and the costs are none that a run has measured."""
     cost_us_error: float = 0.0
     """Standard error."""
     batch_cpu_s_error: float = 0.0
@@ -70,7 +71,15 @@ class _SiteLooks:
     seconds: list[float] = field(default_factory=list)
     cpu_s: list[float] = field(default_factory=list)
     done: list[dict[str, _Interval]] = field(default_factory=list)
+    own_cpu_s: list[dict[str, float]] = field(default_factory=list)
+    """Of fragments that are told apart."""
     estimated: bool = False
+
+    def add(self, seconds: float, cpu_s: float, done: dict[str, _Interval], own: dict[str, float]) -> None:
+        self.seconds = [*self.seconds, seconds][-_MOST_LOOKS:]
+        self.cpu_s = [*self.cpu_s, cpu_s][-_MOST_LOOKS:]
+        self.done = [*self.done, done][-_MOST_LOOKS:]
+        self.own_cpu_s = [*self.own_cpu_s, own][-_MOST_LOOKS:]
 
 
 @dataclass(frozen=True)
@@ -108,10 +117,8 @@ class OperationStatistics:
                 continue
             looks = self._sites.setdefault(name, _SiteLooks())
             looks.estimated = looks.estimated or site.estimated
-            looks.seconds.append(seconds)
-            looks.cpu_s.append(site.load_cores * seconds)
-            looks.done.append({f: _interval(before, snapshot, f) for f in site.fragments})
-            del looks.seconds[:-_MOST_LOOKS], looks.cpu_s[:-_MOST_LOOKS], looks.done[:-_MOST_LOOKS]
+            done = {f: _interval(before, snapshot, f) for f in site.fragments}
+            looks.add(seconds, site.load_cores * seconds, done, _own_cpu_s(snapshot, name, done, seconds))
 
     def _remember_leavers(self, before: Snapshot, now: Snapshot) -> None:
         """What was found of a fragment where it no longer runs is known beforehand where it runs next."""
@@ -137,20 +144,28 @@ class OperationStatistics:
         everyone = list(dict.fromkeys([*here, *(f for done in looks.done for f in done)]))
         if not everyone:
             return {}
-        amounts = np.array(
-            [
-                [v for f in everyone for v in vars(done.get(f, _Interval(0.0, 0.0))).values()]
-                for done in looks.done
-            ]
-        )
+        if looks.estimated:
+            return {f: self._figure(f, site, _as_known(self._priors.get(f, Prior())), looks) for f in here}
+        apart = {f for f in here if sum(f in own for own in looks.own_cpu_s) >= _LEAST_LOOKS}
+        found = {f: self._figure(f, site, self._shares_of(f, looks), looks) for f in apart}
+        amounts = np.array([_amounts(done, everyone) for done in looks.done])
         priors = [self._priors.get(f, Prior()) for f in everyone]
-        prior = np.array([v for p in priors for v in (p.batch_cpu_s, p.cost_us / 1e6)])
-        shares = share_out(np.array(looks.cpu_s), amounts, np.maximum(prior, 1e-9))
-        return {
+        shares = share_out(np.array(looks.cpu_s), amounts, _positive(priors))
+        return found | {
             f: self._figure(f, site, shares.of(slice(2 * k, 2 * k + 2)), looks)
             for k, f in enumerate(everyone)
-            if f in here
+            if f in here and f not in apart
         }
+
+    def _shares_of(self, fragment: str, looks: _SiteLooks) -> Shares:
+        """Of one that is told apart."""
+        own = [
+            (cpu_s[fragment], _amounts(done, [fragment]))
+            for cpu_s, done in zip(looks.own_cpu_s, looks.done, strict=True)
+            if fragment in cpu_s
+        ]
+        cpu_s, amounts = (np.array(column) for column in zip(*own, strict=True))
+        return share_out(cpu_s, amounts, _positive([self._priors.get(fragment, Prior())]))
 
     def _figure(self, fragment: str, site: str, found: Shares, looks: _SiteLooks) -> FragmentFigures:
         assert self._first is not None
@@ -166,7 +181,8 @@ class OperationStatistics:
             for at, s in zip(looks.done, looks.seconds, strict=True)
             if fragment in at
         ]
-        shares, counted = _with_memory(found, len(own), self._priors.get(fragment, Prior()))
+        known = self._priors.get(fragment, Prior())
+        shares, counted = (found, known.looks) if looks.estimated else _with_memory(found, len(own), known)
         per_batch_s, per_row_s = (float(cost) for cost in shares.costs)
         rows_per_s, batches_per_s = done.rows_in / seconds, done.batches / seconds
         rates = np.array([rows / s for rows, s in own])
@@ -182,7 +198,7 @@ class OperationStatistics:
             state_rows=now.state_rows,
             error=found.error,
             looks=counted,
-            estimated=looks.estimated,
+            estimated=looks.estimated and known.looks == 0,
             batch_cpu_s_error=float(shares.errors[0]),
             cost_us_error=1e6 * float(shares.errors[1]),
             rows_in_per_s_error=(
@@ -200,6 +216,40 @@ def _interval(before: Snapshot, after: Snapshot, fragment: str) -> _Interval:
         return _Interval(0.0, 0.0)
     batches, rows = (0, 0) if then is None else (then.batches, then.rows_in)
     return _Interval(float(max(0, now.batches - batches)), float(max(0, now.rows_in - rows)))
+
+
+def _own_cpu_s(
+    snapshot: Snapshot, site: str, done: Mapping[str, _Interval], seconds: float
+) -> dict[str, float]:
+    """Of the fragments there whose tasks are told apart, each with its part of the driver's CPU."""
+    driver_cores, batches = (
+        snapshot.sites[site].driver_cores or 0.0,
+        sum(each.batches for each in done.values()),
+    )
+    found = {}
+    for name, interval in done.items():
+        seen = snapshot.fragments.get(name)
+        if seen is not None and seen.cores is not None:
+            part = interval.batches / batches if batches > 0.0 else 0.0
+            found[name] = seconds * (seen.cores + part * driver_cores)
+    return found
+
+
+def _amounts(done: Mapping[str, _Interval], fragments: Sequence[str]) -> list[float]:
+    nothing = _Interval(0.0, 0.0)
+    return [v for f in fragments for v in (done.get(f, nothing).batches, done.get(f, nothing).rows_in)]
+
+
+def _positive(priors: Sequence[Prior]) -> Floats:
+    costs = [v for prior in priors for v in (prior.batch_cpu_s, prior.cost_us / 1e6)]
+    return np.maximum(np.array(costs), 1e-9)
+
+
+def _as_known(prior: Prior) -> Shares:
+    """Where nothing of it can be measured."""
+    errors = np.array([prior.batch_cpu_s_error, prior.cost_us_error / 1e6])
+    costs = np.array([prior.batch_cpu_s, prior.cost_us / 1e6])
+    return Shares(costs, np.where(errors > 0.0, errors, PRIOR_ERROR * costs), PRIOR_ERROR)
 
 
 def _with_memory(found: Shares, looks: int, known: Prior) -> tuple[Shares, int]:
@@ -254,7 +304,7 @@ def _learnt_prior(layout: Layout, fragment: str) -> Prior | None:
     flows = [layout.pipeline.flows[name] for name in layout.fragments[fragment].operators]
     lines = [layout.learnt.of(flow.name, flow.fingerprint) for flow in flows]
     found = [line for line in lines if line is not None]
-    if len(found) < len(flows) or found[-1].batch_cpu_s is None:
+    if len(found) < len(flows) or found[-1].batch_cpu_s is None or any(line.estimated for line in found):
         return None
     return Prior(
         max(1e-3, sum(line.cost_us for line in found)),

@@ -248,14 +248,13 @@ def test_a_profile_says_what_plans_used_before(folder: Path) -> None:
     assert before["pages"].source == "assumed"
 
 
-def test_estimates_are_used_where_measured_costs_are_asked_for_only(folder: Path) -> None:
+def test_costs_of_a_site_whose_cpu_is_not_seen_are_never_used(folder: Path) -> None:
     learn(layout_of(folder), {"counts": replace(FIGURES, estimated=True)})
     layout = layout_of(folder)
     assert problem_of(layout).operators[2].cost_us == 20.0
     assert problem_of(layout).operators[2].selectivity == 0.1
-    assert "could only estimate the costs of clean, counts" in " / ".join(statistics_notes(layout))
-    measured = as_measured(layout)[0].operators[2]
-    assert (measured.cost_us, measured.error) == (150.0, 0.5)
+    assert "have not measured the costs of clean, counts" in " / ".join(statistics_notes(layout))
+    assert as_measured(layout)[0].operators[2].cost_us == 20.0
 
 
 def test_what_could_not_keep_the_trigger_is_planned_with_the_load_that_it_was(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -70,8 +71,36 @@ def test_start_up_is_left_out_and_too_few_looks_say_nothing() -> None:
     assert figures(looks(5)) == {}
 
 
-def test_where_processes_cannot_be_seen_the_figures_are_called_estimated() -> None:
-    assert all(f.estimated for f in figures(looks(20, estimated=True)).values())
+def test_where_processes_cannot_be_seen_costs_stay_as_they_were_known() -> None:
+    found = figures(looks(20, estimated=True), off=3.0)
+    assert all(f.estimated for f in found.values())
+    for name, (per_batch_s, per_row_s) in TRUTH.items():
+        assert found[name].batch_cpu_s == 3.0 * per_batch_s
+        assert found[name].cost_us == pytest.approx(3e6 * per_row_s)
+        assert found[name].selectivity == pytest.approx(0.1, rel=0.01)
+
+
+def test_what_a_run_has_learnt_is_no_estimate_at_a_site_that_cannot_be_seen() -> None:
+    statistics = OperationStatistics({name: Prior(5.0, 0.2, looks=40) for name in TRUTH})
+    for snapshot in looks(20, estimated=True):
+        statistics.take(snapshot)
+    assert all(not f.estimated and (f.cost_us, f.looks) == (5.0, 40) for f in statistics.figures().values())
+
+
+def test_executors_tell_each_fragment_and_the_driver_goes_by_batches() -> None:
+    """Both run at one site, in step, so that the site's CPU alone could not tell them apart."""
+    seen = []
+    for before, now in pairwise(looks(40)):
+        fragments = {}
+        for name, (_, per_row_s) in TRUTH.items():
+            rows = now.fragments[name].rows_in - before.fragments[name].rows_in
+            fragments[name] = replace(now.fragments[name], cores=10.0 * per_row_s * rows / 5)
+        sites = {"a": replace(now.sites["a"], executors=2, driver_cores=0.12)}
+        seen.append(replace(now, sites=sites, fragments=fragments))
+    found = figures(seen, off=0.3)
+    for name, (_, per_row_s) in TRUTH.items():
+        assert found[name].cost_us == pytest.approx(1e7 * per_row_s, rel=0.3)
+        assert found[name].batch_cpu_s == pytest.approx(0.3, rel=0.25)  # 0.12 cores of 5 s over two batches
 
 
 def moved(snapshots: list[Snapshot], fragment: str, at: int) -> list[Snapshot]:
