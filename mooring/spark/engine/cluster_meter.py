@@ -7,6 +7,7 @@ counted, nor are Python workers.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -68,15 +69,18 @@ class ClusterMeter:
             return None
         self.unknown = ""
         before, self._before = self._before, now
-        ours = sum(tasks for session, tasks in now.active_tasks.items() if session in self._owner)
+        tasks = now.active_tasks
+        ours = sum(count for session, count in tasks.items() if session in self._owner)
         cores = float(now.cores) if cluster.most_cores is None else min(now.cores, cluster.most_cores)
-        found = ClusterLook(len(now.executors), cores, now.cores, max(0, now.busy - ours), ours)
+        found = ClusterLook(len(now.executors), cores, now.cores, sum(tasks.values()) - ours, ours)
         if before is None or before.application != now.application or now.at_s <= before.at_s:
             return found
         return self._with_loads(found, before, now)
 
     def close(self) -> None:
-        if self._lane is not None:
+        if self._lane is not None and self._ui is not None:
+            with contextlib.suppress(SiteSilentError):
+                self._lane.ask(self._ui.close, PATIENCE_S)
             self._lane.close()
 
     def _with_loads(self, found: ClusterLook, before: UiLook, now: UiLook) -> ClusterLook:

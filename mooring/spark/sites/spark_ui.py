@@ -10,11 +10,11 @@ name. A job carries the session of Spark Connect that it works for.
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import re
 import ssl
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, Any, TypeVar
 
@@ -116,12 +116,9 @@ class Executor(msgspec.Struct, frozen=True, rename="camel"):
     id: str
     is_active: bool = True
     total_cores: Count = 0
-    active_tasks: Count = 0
     failed_tasks: Count = 0
-    total_duration: Count = 0
-    """Time of its tasks, in ms."""
-    max_memory: Count = 0
-    memory_used: Count = 0
+    total_g_c_time: Count = msgspec.field(name="totalGCTime", default=0)
+    """In which it collected garbage, in ms."""
 
 
 class _Application(msgspec.Struct, frozen=True):
@@ -171,11 +168,6 @@ class UiLook:
         """Whether the driver runs the tasks, so that its CPU is not apart from theirs."""
         return any(each.id == DRIVER for each in self.executors)
 
-    @property
-    def busy(self) -> int:
-        """Slots in which a task runs."""
-        return sum(each.active_tasks for each in self.executors)
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -203,6 +195,13 @@ class SparkUi:
 
     def look(self) -> UiLook:
         """`UiError` if that cannot be had; nothing is counted twice then."""
+        try:
+            return self._look()
+        except UiError:
+            self.close()
+            raise
+
+    def _look(self) -> UiLook:
         application = self._running_application()
         if application != self._application:  # it was started anew
             self._application, self._next_job = application, None
@@ -308,7 +307,6 @@ class SparkUi:
         try:
             status, body = self._ask(path)
         except (OSError, http.client.HTTPException, ValueError) as failure:
-            self.close()
             said = "timed out" if isinstance(failure, TimeoutError) else type(failure).__name__
             raise UiError(f"{where} cannot be read: {said}") from None
         if status == 404:
@@ -345,16 +343,16 @@ class SparkUi:
             self._open_connection = self._connected()
         connection = self._open_connection
         connection.request("GET", path, headers=headers)
-        answer = connection.getresponse()
-        parts: list[bytes] = []
-        for part in _parts(answer):
-            parts.append(part)
-            if sum(map(len, parts)) > MOST_BYTES:
-                raise ValueError("too long")
-            if time.monotonic() > deadline:
-                raise TimeoutError
-        answer.close()  # what came is read, and the next request can follow
-        return answer.status, b"".join(parts)
+        # Closed once what came is read: the next request can follow then.
+        with contextlib.closing(connection.getresponse()) as answer:
+            body = bytearray()
+            while part := answer.read1(1 << 16):
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise ValueError("too long")
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+            return answer.status, bytes(body)
 
     def _connected(self) -> http.client.HTTPConnection:
         host, port = self.connection.parts["host"].strip("[]"), self.connection.port
@@ -377,8 +375,3 @@ def _bound(kept: dict[Any, Any]) -> None:
     """Without the oldest beyond what is kept."""
     while len(kept) > _MOST_KEPT:
         del kept[next(iter(kept))]
-
-
-def _parts(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    while part := answer.read1(1 << 16):
-        yield part
