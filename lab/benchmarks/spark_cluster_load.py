@@ -173,10 +173,9 @@ def _held(seen: Sequence[dict[str, Any]]) -> dict[str, Value]:
     }
     found: dict[str, Value] = {"looks": len(seen)}
     for name in ("executors", "driver"):
-        found[f"{name}, shown"] = shown[name]
-        found[f"{name}, /proc"] = by_proc[name]
-        known = shown[name] is not None and by_proc[name] > 0.0
-        found[f"{name}, ratio"] = shown[name] / by_proc[name] if known else None  # type: ignore[operator]
+        said, used = shown[name], by_proc[name]
+        found[f"{name}, shown"], found[f"{name}, /proc"] = said, used
+        found[f"{name}, ratio"] = said / used if said is not None and used > 0.0 else None
     both = [value for value in shown.values() if value is not None]
     total = sum(by_proc.values())
     found["both, ratio"] = sum(both) / total if both and total > 0.0 else None
@@ -196,7 +195,8 @@ def headroom(folder: Path) -> Iterator[ResultTable | str]:
         shown = [each["adapting"]["headroom"] for each in it.watch(45.0) if each.get("adapting")]
         last = shown[-1] if shown else {}
         low, factor = last.get("low"), last.get("factor")
-        k, behind = max(0.5, 0.5 * (factor or 1.0)), None
+        k: float = max(0.5, 0.5 * (factor or 1.0))
+        behind: float | None = None
         while k < MOST:
             it.feeder.set_rates({"x": k * USUAL})
             seen = it.watch(RISE_S)

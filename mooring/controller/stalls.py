@@ -295,7 +295,7 @@ class Watch:
         report = seen.measured.fragments.get(name)
         if report is None or not report.running or name in seen.measured.views:
             return False
-        return bool(report.waiting) or (report.open_s or 0.0) > seen.measured.trigger_s + self._options.idle_s
+        return bool(report.waiting) or report.lasting_s(seen.measured.trigger_s) > 0.0
 
     def _starved(self, seen: Observation) -> Iterator[_Found]:
         options, begun_s = self._options, dict[str, float]()

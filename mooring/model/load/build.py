@@ -45,6 +45,7 @@ def build_load_model(problem: Problem) -> LoadModel:
         pinned_site=_pins(problem),
         arcs=_arcs(problem, forms, fragment_of),
         definitions=tuple(forms.definitions),
+        parallel=np.array([max(problem.operators[j].parallel for j in f) for f in problem.fragments]),
     )
     model.present[:] = model.variable_values(problem.rates)
     model.lower[:] = forms.lower_bounds(problem)

@@ -6,9 +6,10 @@ it is there: a whole interval from the start of one batch to the start of the ne
 takes longer. The last batch counts with its own time.
 
 Batches of one site become ready together and share its cores task by task, in an order that differs from
-trigger to trigger; an embedded site runs two tasks more than it has cores. A batch waits for half of the
-others in the mean. What a batch has to do grows with the interval, its fixed part too, since `fixed_cores` is
-what a fragment takes at this interval without any tuples.
+trigger to trigger; an embedded site runs two tasks more than it has cores. A batch uses as many cores as its
+fragment has partitions, where the site has so many, and waits for half of the others in the mean. What a
+batch has to do grows with the interval, its fixed part too, since `fixed_cores` is what a fragment takes at
+this interval without any tuples.
 
 A run measures how long batches take. `BatchTimes` holds the ratio of measured to modelled time of each
 fragment; `feasible/batch_time.py` says how far the rates can grow before a batch exceeds its interval.
@@ -46,25 +47,27 @@ def micro_batches(
 
 def batch_times_s(model: LoadModel, site_of_fragment: Ints, trigger_s: float) -> Floats:
     loads = np.asarray(model.coefficients @ model.present).ravel() + model.fixed_cores
-    batch_s = np.zeros(len(loads))
+    batch_s, parallel = np.zeros(len(loads)), model.cores_of_fragments
     for site, cores in enumerate(model.capacity_cores.tolist()):
         here = np.flatnonzero(site_of_fragment == site)
-        if float(loads[here].sum()) >= cores or float(loads[here].max(initial=0.0)) >= 1.0:
+        if float(loads[here].sum()) >= cores or np.any(loads[here] >= parallel[here]):
             batch_s[here] = math.inf
         else:
-            batch_s[here] = in_any_order_s(loads[here] * trigger_s, cores)
+            batch_s[here] = in_any_order_s(loads[here] * trigger_s, cores, parallel[here])
     return batch_s
 
 
-def in_any_order_s(work_s: Floats, cores: float) -> Floats:
-    """When jobs end that become ready together and run one after the other, with at most one core each: the
-    mean over all orders.
+def in_any_order_s(work_s: Floats, cores: float, parallel: Floats | float = 1.0) -> Floats:
+    """When jobs end that become ready together and run one after the other, with at most so many cores each:
+    the mean over all orders.
 
     >>> in_any_order_s(np.array([1.0, 2.0]), 0.5)
     array([4., 5.])
+    >>> in_any_order_s(np.array([3.0, 3.0]), 3.0, np.array([1.0, 4.0]))
+    array([3.5, 1.5])
     """
     others_s = work_s.sum() - work_s
-    return np.asarray(work_s / min(1.0, cores) + others_s / (2.0 * cores))
+    return np.asarray(work_s / np.minimum(parallel, cores) + others_s / (2.0 * cores))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +104,7 @@ def _shares(model: LoadModel, site_of_fragment: Ints) -> tuple[Floats, Floats]:
     """Per fragment, what its own work counts beyond the share in that of its whole site, and that share."""
     cores = np.maximum(model.capacity_cores, 1e-9)[site_of_fragment]
     others = 1.0 / (2.0 * cores)
-    return 1.0 / np.minimum(1.0, cores) - others, others
+    return 1.0 / np.minimum(model.cores_of_fragments, cores) - others, others
 
 
 class _Ages:

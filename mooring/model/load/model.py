@@ -127,6 +127,8 @@ class LoadModel:
     """Per fragment; -1 where free."""
     arcs: Arcs
     definitions: tuple[Definition, ...] = ()
+    parallel: Floats | None = None
+    """Per fragment, the cores that it can use at a time; None: one each."""
 
     @classmethod
     def from_coefficients(
@@ -141,6 +143,7 @@ class LoadModel:
         memory_limit_mb: npt.ArrayLike | None = None,
         pinned_site: npt.ArrayLike | None = None,
         arcs: Arcs | None = None,
+        parallel: npt.ArrayLike | None = None,
     ) -> LoadModel:
         """A model from numbers alone: one stream per column, one operator and fragment per row.
 
@@ -170,7 +173,13 @@ class LoadModel:
             if pinned_site is None
             else np.asarray(pinned_site, dtype=np.int64),
             arcs=Arcs.none(variables) if arcs is None else arcs,
+            parallel=None if parallel is None else np.asarray(parallel, dtype=np.float64),
         )
+
+    @property
+    def cores_of_fragments(self) -> Floats:
+        """That each can use at a time."""
+        return np.ones(self.fragment_count) if self.parallel is None else self.parallel
 
     @property
     def site_count(self) -> int:

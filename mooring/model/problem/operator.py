@@ -67,6 +67,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """Operators with the same label always run together."""
     fixed_cores: float = 0.0
     """Load at rate zero, such as Spark's cost per micro-batch; counted once per fragment."""
+    parallel: float = 1.0
+    """Cores that its fragment can use at a time, such as one per partition; counted once per fragment."""
     reuse: str | bool | None = None
     """A signature; False forbids sharing; None: derived from kind, parameters and inputs."""
     error: float = 0.0

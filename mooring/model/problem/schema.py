@@ -105,6 +105,7 @@ OPERATOR_FIELDS: dict[str, Check] = {
     "moves_as": one_of(*get_args(MovesAs)),
     "fragment": own_name,
     "fixed_cores": number,
+    "parallel": positive,
     "reuse": _reuse,
     "error": number,
     "instances": whole,

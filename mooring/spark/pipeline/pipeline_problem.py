@@ -19,6 +19,7 @@ from mooring.model.problem.query import Query
 from mooring.model.problem.schema import Names, assembled, operators_of, read_operator_fields
 from mooring.spark.pipeline.layout import Layout, pin_of
 from mooring.spark.pipeline.pipeline import FlowNode
+from mooring.spark.pipeline.shuffle_partitions import cores_of
 from mooring.spark.pipeline.statistics_used import (
     ASSUMED_COST_US,
     assumed_batch_cpu_s,
@@ -75,6 +76,7 @@ def _operator(layout: Layout, flow: FlowNode) -> dict[str, Any]:
     if flow.name in layout.fragments:  # once per fragment
         fields.setdefault("fixed_cores", assumed_batch_cpu_s(layout, flow.name) / interval_s(layout, flow))
         fields["fixed_cores"] += version_load(layout, flow.name)
+        fields.setdefault("parallel", float(cores_of(layout, flow.name)))
     if pipeline.is_view(flow.name):
         fields |= view_load(layout, flow)
     is_sink = pipeline.datasets[flow.dataset].kind == "sink"

@@ -47,7 +47,7 @@ class ShufflePartitions:
 
 def partitions_of(layout: Layout, fragment: str) -> ShufflePartitions:
     stated = _stated(layout, fragment)
-    chosen = _cores_of_largest(_sites_of(layout, fragment)) if stated is None else stated
+    chosen = _cores_of_largest(layout, _sites_of(layout, fragment)) if stated is None else stated
     kept = None if layout.pipeline.is_view(fragment) else _recorded(layout, fragment)
     return ShufflePartitions(chosen, kept, stated is not None)
 
@@ -68,6 +68,16 @@ def shuffling(layout: Layout) -> dict[str, ShufflePartitions]:
         for name, fragment in layout.fragments.items()
         if any(flows[flow].stateful for flow in fragment.operators)
     }
+
+
+def cores_of(layout: Layout, fragment: str) -> int:
+    """That it can use at a time: one for each part of its state. What keeps none reads as many files at a
+    time as a site has cores.
+    """
+    flows = layout.pipeline.flows
+    if any(flows[flow].stateful for flow in layout.fragments[fragment].operators):
+        return partitions_of(layout, fragment).count
+    return _cores_of_largest(layout, _sites_of(layout, fragment))
 
 
 def partition_notes(partitions: dict[str, ShufflePartitions]) -> list[str]:
@@ -103,9 +113,14 @@ def _sites_of(layout: Layout, fragment: str) -> Iterable[Site]:
     return [site for site in sites if site.name in pins] or sites
 
 
-def _cores_of_largest(sites: Iterable[Site]) -> int:
+def _cores_of_largest(layout: Layout, sites: Iterable[Site]) -> int:
+    """A cluster that grows by itself counts with all that it may have."""
+    clusters = layout.project.settings.clusters
+    most = {name: cluster.most_cores for name, cluster in clusters.items()}
     return max(
-        usable_cores(site.capacity) if site.connect is None else max(1, math.ceil(site.capacity))
+        usable_cores(site.capacity)
+        if site.connect is None
+        else max(1, math.ceil(most.get(site.name) or site.capacity))
         for site in sites
     )
 
