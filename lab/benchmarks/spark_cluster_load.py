@@ -193,10 +193,10 @@ def headroom(folder: Path) -> Iterator[ResultTable | str]:
             it.feeder.set_rates({"x": factor * USUAL})
             it.watch(25.0)
         shown = [each["adapting"]["headroom"] for each in it.watch(45.0) if each.get("adapting")]
-        last = shown[-1] if shown else {}
+        last: dict[str, Any] = shown[-1] if shown else {}
         low, factor = last.get("low"), last.get("factor")
-        k: float = max(0.5, 0.5 * (factor or 1.0))
         behind: float | None = None
+        k = max(0.5, 0.5 * float(factor or 1.0))
         while k < MOST:
             it.feeder.set_rates({"x": k * USUAL})
             seen = it.watch(RISE_S)
@@ -286,7 +286,7 @@ def _story(title: str, parts: Sequence[tuple[str, Sequence[dict[str, Any]]]], it
 
 
 def _words(status: dict[str, Any]) -> str:
-    return str(((status.get("adapting") or {}).get("headroom") or {}).get("words"))
+    return str((status.get("headroom") or {}).get("words"))
 
 
 def parallel(folder: Path) -> Iterator[ResultTable | str]:
