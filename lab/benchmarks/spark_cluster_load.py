@@ -189,8 +189,8 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 def headroom(folder: Path) -> Iterator[ResultTable | str]:
     with trial(folder) as it:
-        for factor in (1.0, 1.0, 2.0, 0.5, 1.5, 3.0, 1.0):
-            it.feeder.set_rates({"x": factor * USUAL})
+        for times in (1.0, 1.0, 2.0, 0.5, 1.5, 3.0, 1.0):
+            it.feeder.set_rates({"x": times * USUAL})
             it.watch(25.0)
         last: dict[str, Any] = it.watch(45.0)[-1].get("headroom") or {}
         low, factor = last.get("low"), last.get("factor")

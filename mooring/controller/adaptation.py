@@ -214,7 +214,7 @@ class Adaptation:
     def _pauses(self, moves: Sequence[Move]) -> dict[str, Pause]:
         problem, times = self.state.problem, self._times()
         row = {name: f for f, name in enumerate(problem.fragment_names)}
-        return {move.fragment: times.of_fragment(problem, row[move.fragment]) for move in moves}
+        return {move.fragment: times.of_fragment(problem, row[move.fragment], move.to_site) for move in moves}
 
     def on(self, event: Event) -> Iterable[Event] | None:
         at_s = self.clock.now_s()

@@ -267,5 +267,5 @@ class Guards:
 def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:
     """Tuple-seconds that a move costs: what arrives during the pause waits, and so does what comes behind."""
     fragment = picture.problem.fragment_names.index(move.fragment)
-    pause_s = fragment_pause_s(picture.problem, fragment, times)
+    pause_s = fragment_pause_s(picture.problem, fragment, times, move.to_site)
     return float(picture.input_rates[fragment]) * pause_s * pause_s

@@ -296,6 +296,7 @@ def _past_move(done: Record) -> PastMove:
         float(done.get("state_bytes") or 0.0),
         done.get("moved_as"),
         float(done.get("batch_s") or 0.0),
+        str(done.get("to") or ""),
     )
 
 

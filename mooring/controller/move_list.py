@@ -125,6 +125,7 @@ class MoveListRun:
             raise EngineError("the run is over")
         figures = {
             "fragment": move.fragment,
+            "to": move.to_site,
             "pause_s": report.pause_s,
             "state_bytes": report.state_bytes,
             "moved_as": report.moved_as,

@@ -1,9 +1,13 @@
-"""The predicted pause of a move: a range, by kind of fragment, from the moves that were made."""
+"""The predicted pause of a move: a range, by kind of fragment and target, from the moves that were made.
+
+A cluster takes longer than an embedded site, for its first batch goes to several processes. So a site's own
+moves tell of it; other sites' moves do only where it has none of that kind.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal, get_args
 
@@ -56,6 +60,7 @@ class PastMove:
     """None: as its state tells."""
     batch_s: float = 0.0
     """How long its batches took before."""
+    to_site: str = ""
 
     @property
     def moved_as(self) -> MovesAs:
@@ -80,6 +85,8 @@ class MoveTimes:
     """Per fragment, how long its last batch took."""
     state_bytes: Mapping[str, float] = field(default_factory=dict)
     """Per fragment, as last measured; the problem's own figure where missing."""
+    at_sites: Mapping[str, MoveTimes] = field(default_factory=dict)
+    """Site -> the same for moves there, by its own as far as it has any."""
 
     def pause_s(self, *, stateful: bool, state_bytes: float) -> float:
         return self.pause("stateful" if stateful else "stateless", state_bytes).likely_s
@@ -89,7 +96,9 @@ class MoveTimes:
         low, high = self.spread.get(kind, (1.0 / _UNTRIED, _UNTRIED))
         return Pause(low * likely_s, likely_s, high * likely_s)
 
-    def of_fragment(self, problem: Problem, fragment: int) -> Pause:
+    def of_fragment(self, problem: Problem, fragment: int, to_site: str = "") -> Pause:
+        if to_site in self.at_sites:
+            return self.at_sites[to_site].of_fragment(problem, fragment)
         name = problem.fragment_names[fragment]
         batch_s = 0.0 if (kind := moves_as(problem, fragment)) == "view" else self.batch_s.get(name, 0.0)
         return self.pause(kind, self.state_of(problem, fragment), batch_s)
@@ -102,6 +111,7 @@ class MoveTimes:
     def fitted(self, past: Sequence[PastMove]) -> MoveTimes:
         """The same with the fixed parts as moves of this project took, and with how far these differ. Ranges
         are wider than what was seen: 3 times after one move of a kind, 1.2 times after twenty.
+        Of each site the same again, by the moves to it.
 
         >>> times = MoveTimes().fitted([PastMove(0.5), PastMove(0.9, batch_s=0.2), PastMove(4.0, 2e8)])
         >>> round(times.stateless_s, 3), times.stateful_s, times.join_s
@@ -109,6 +119,12 @@ class MoveTimes:
         >>> times.pause("stateless").words()
         '0.2 to 1.6 s'
         """
+        everywhere = self._fitted(past)
+        sites = dict.fromkeys(move.to_site for move in past if move.to_site)
+        own = {site: everywhere._fitted([m for m in past if m.to_site == site]) for site in sites}
+        return replace(everywhere, at_sites=own)
+
+    def _fitted(self, past: Sequence[PastMove]) -> MoveTimes:
         fixed, spread = dict[MovesAs, float](), dict[MovesAs, tuple[float, float]]()
         for kind in KINDS:
             own = [move for move in past if move.moved_as == kind]
@@ -144,6 +160,6 @@ def moves_as(problem: Problem, fragment: int) -> MovesAs:
     return next(kind for kind in ("view", "join", "stateful", "stateless") if kind in kinds)
 
 
-def fragment_pause_s(problem: Problem, fragment: int, times: MoveTimes) -> float:
+def fragment_pause_s(problem: Problem, fragment: int, times: MoveTimes, to_site: str = "") -> float:
     """How long a fragment would likely stand still."""
-    return times.of_fragment(problem, fragment).likely_s
+    return times.of_fragment(problem, fragment, to_site).likely_s

@@ -157,7 +157,7 @@ def described_moves(
             PlannedMove(
                 move,
                 times.state_of(problem, fragment),
-                times.of_fragment(problem, fragment),
+                times.of_fragment(problem, fragment, move.to_site),
                 _effect(model, reached, chosen),
             )
         )

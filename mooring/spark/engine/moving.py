@@ -54,8 +54,9 @@ class Mover:
         with run.roster.in_hand(name) as old:
             run.calls.ask(
                 to_site,
-                lambda: run.warmth.ensure(to_site, handle.endpoint, stateful=stateful),
+                lambda: run.warmth.ensure(to_site, handle.endpoint, stateful=stateful, slots=handle.slots),
                 START_PATIENCE_S,
+                jobs=True,
             )
             prepared = run.prepare(name, to_site)
             kind, batch_s = run.layout.moves_as(name), run.progress.batch_s(name)

@@ -12,6 +12,7 @@ import pyarrow.parquet
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from mooring.spark.pipeline.shuffle_partitions import SETTING
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.storage.storage_root import StorageRoot
 
@@ -31,17 +32,19 @@ class Warmth:
         """A fragment runs there anyway."""
         self._warm |= {(site, endpoint, kind) for kind in {False, stateful}}
 
-    def ensure(self, site: str, endpoint: Endpoint, *, stateful: bool) -> bool:
-        """Run a tiny query of that kind at the site, unless it is warm; False if it was or could not."""
+    def ensure(self, site: str, endpoint: Endpoint, *, stateful: bool, slots: int = 1) -> bool:
+        """Run a tiny query of that kind at the site, unless it is warm; False if it was or could not. Each of
+        its `slots` gets a task: executors are processes of their own.
+        """
         if (site, endpoint, stateful) in self._warm:
             return False
-        warmed = warm_up(site, endpoint, self.root, stateful=stateful)
+        warmed = warm_up(site, endpoint, self.root, stateful=stateful, slots=slots)
         if warmed:
             self.note(site, endpoint, stateful=stateful)
         return warmed
 
 
-def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool) -> bool:
+def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool, slots: int = 1) -> bool:
     """Files to files, as fragments do, with a window where they keep state. Warming that fails is no failure:
     the move is then slower, or says itself what is wrong.
     """
@@ -51,11 +54,13 @@ def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool)
     for second in range(_BATCHES):
         moment = pyarrow.array([datetime(2020, 1, 1, 0, 0, 10 * second, tzinfo=UTC)] * 2)
         table = pyarrow.table({"n": pyarrow.array([1, 2]), "at": moment.cast(pyarrow.timestamp("us", "UTC"))})
-        pyarrow.parquet.write_table(table, rows / f"{second}.parquet")
+        for part in range(slots):
+            pyarrow.parquet.write_table(table, rows / f"{second}-{part}.parquet")
     session = open_session(endpoint)
     try:
         root.introduce(session, site)
-        reader = session.readStream.schema("n long, at timestamp").option("maxFilesPerTrigger", 1)
+        session.conf.set(SETTING, str(slots))  # a server's default is 200
+        reader = session.readStream.schema("n long, at timestamp").option("maxFilesPerTrigger", slots)
         frame = reader.parquet(root.address(rows))
         if stateful:
             windows = frame.withWatermark("at", "1 second").groupBy(F.window("at", "1 second"), "n")

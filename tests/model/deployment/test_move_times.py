@@ -74,3 +74,15 @@ def test_the_range_holds_four_of_five_later_moves_and_narrows_with_those_made(se
     width = [each.high_s / each.low_s for each in (untried, few, many)]
     assert width[0] > width[1]
     assert width[2] < 5.0
+
+
+def test_a_site_that_has_moves_of_a_kind_is_predicted_by_them() -> None:
+    past = [PastMove(1.0, to_site="near")] * 3 + [PastMove(35.0, 1.0, to_site="cluster")]
+    times = MoveTimes().fitted(past)
+    at = times.at_sites
+    assert at["near"].pause("stateless").likely_s == pytest.approx(1.0)
+    assert at["cluster"].pause("stateful").likely_s == pytest.approx(35.0)
+    # Of a kind that never went there, others tell; and of a site that nothing went to, all do.
+    assert at["cluster"].pause("stateless").likely_s == pytest.approx(1.0)
+    assert times.of_fragment(PROBLEM, 0, "elsewhere") == times.of_fragment(PROBLEM, 0)
+    assert times.of_fragment(PROBLEM, 0, "cluster") == at["cluster"].of_fragment(PROBLEM, 0)
