@@ -47,7 +47,7 @@ TRIGGER_S = 5.0
 PHASE_S = 180.0
 USUAL = 300.0
 """Rows per second."""
-STEPS = 300
+STEPS = 15_000
 """Of the fold that `counts` does for each row."""
 RISE, RISE_S, MOST = 1.15, 20.0, 40.0
 BLOCKED_S = 300.0
