@@ -131,7 +131,7 @@ def test_a_list_ends_in_the_new_placement_and_its_inverse_in_the_old_one(tmp_pat
     engine = running_double(Storage(), OLD)
     apply_list(engine, journal, OLD, MOVES, lambda step, move, stage, report: seen.append((step, stage)))
     assert engine.running == NEW == journal.placement()
-    assert journal.past_moves() == [PastMove(0.1)] * 3
+    assert journal.past_moves() == [PastMove(0.1, to_site=move.to_site) for move in MOVES]
     assert seen == [(step, stage) for step in range(3) for stage in ("begin", *STAGES, "done")]
     back = inverse_of_last(journal)
     apply_list(engine, journal, NEW, back)
