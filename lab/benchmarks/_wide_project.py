@@ -75,6 +75,7 @@ class WideProject:
     ledger: Path
     far: FarSite
     kafka: Kafka | None
+    far_cores: float = 0.5
 
     @property
     def fragments(self) -> int:
@@ -93,7 +94,7 @@ class WideProject:
         text = before + _SETTINGS.format(jars=json.dumps(jars)) + tables + rest
         far_away = ", ".join(f"{site}: 35" for site in SITES)
         for title, line in {
-            "sites:\n": f"  {FAR}: {{capacity: 0.5, connect: {connect}}}\n",
+            "sites:\n": f"  {FAR}: {{capacity: {self.far_cores}, connect: {connect}}}\n",
             "latency_ms:\n": f"  {FAR}: {{{far_away}}}\n",
         }.items():
             assert text.count(title) == 1, f"{settings} has no {title!r} of its own"

@@ -105,11 +105,12 @@ Found = tuple[list[Verdict], int]
 """What the pipeline delivered, and how many rows Kafka has again."""
 
 
-def carried_through(fire: UnderFire, arguments: argparse.Namespace, landing: Path) -> Found:
+def carried_through(
+    fire: UnderFire, orders: Sequence[Callable[[], None]], minutes: int, landing: Path
+) -> Found:
     """All of it; what came of it."""
-    packets = traffic(arguments.minutes)
+    packets = traffic(minutes)
     feeder = fire.feeder = Feeder(packets, landing, speed=1.0)
-    orders = schedule(fire, arguments)
     feeder.start()
     try:
         fire.run()
@@ -194,7 +195,8 @@ def fire_round(seed: int, arguments: argparse.Namespace) -> Outcome:
     repeated, failure = 0, ""
     with prepared(root, seed, arguments) as fire:
         try:
-            verdicts, repeated = carried_through(fire, arguments, root / "landing")
+            orders = schedule(fire, arguments)
+            verdicts, repeated = carried_through(fire, orders, arguments.minutes, root / "landing")
         except RuntimeError as broken:
             failure = str(broken).splitlines()[0]
             print(f"{broken}\nkept: {root}", file=sys.stderr, flush=True)

@@ -23,6 +23,21 @@ from mooring.spark.sites.java import find_java
 
 ROOT = Path(__file__).parents[2]
 WORKERS = 2
+OTHER_ANSWERS = {
+    "session.timeZone": ("America/New_York", "date_format(timestamp_seconds(0), 'yyyy-MM-dd HH')"),
+    "ansi.enabled": ("false", "cast('12a' AS int)"),
+    "mapKeyDedupPolicy": ("LAST_WIN", "map(1, 'a', 1, 'b')"),
+    "decimalOperations.allowPrecisionLoss": ("false", "typeof(1.0BD / cast(3 AS decimal(38, 10)))"),
+    "timestampType": ("TIMESTAMP_NTZ", "typeof(timestamp '2026-01-01 00:00:00')"),
+    "parser.escapedStringLiterals": ("true", r"length('a\tb')"),
+    "function.concatBinaryAsString": ("true", "typeof(concat(x'61', x'62'))"),
+    "jsonGenerator.ignoreNullFields": ("false", "to_json(named_struct('a', 1, 'b', cast(null AS int)))"),
+    "legacy.negativeIndexInArrayInsert": ("true", "array_insert(array(1, 2), -1, 3)"),
+    "legacy.castComplexTypesToString.enabled": ("true", "cast(map(1, 2) AS string)"),
+    "legacy.timeParserPolicy": ("LEGACY", "date_format(timestamp_seconds(0), 'u')"),
+    "caseSensitive": ("true", "named_struct('a', 1).A"),
+}
+"""Setting below `spark.sql.` -> what the cluster is started with, and an expression that shows it."""
 _STATE, _USERS, _TURN = "state.json", "users", "turn"
 _POLL_S = 0.2
 _PATIENCE_S = 180.0
@@ -117,8 +132,10 @@ def keep(folder: Path) -> None:
     lean += [] if archive is None else [f"-XX:SharedArchiveFile={archive}"]
     # Executors import the modules of tests as embedded sites do.
     variables = {"PYTHONPATH": str(ROOT)}
+    settings = {f"spark.sql.{name}": value for name, (value, _) in OTHER_ANSWERS.items()}
+    made = Cluster(folder, workers=WORKERS, settings=settings, java_options=lean, variables=variables)
     with (
-        Cluster(folder, workers=WORKERS, java_options=lean, variables=variables) as cluster,
+        made as cluster,
         (folder / _USERS).open("a") as users,
     ):
         assert cluster.server is not None

@@ -7,14 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from mooring.atomic_files import write_whole
 from mooring.cli.input.parsing import Parser, add_problem
-from mooring.cli.input.problem_source import read_source, source_notes
+from mooring.cli.input.problem_source import is_project, read_source, source_notes
 from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.terminal import Terminal
-from mooring.errors import InfeasibleError
+from mooring.errors import EngineError, InfeasibleError, InputError
 from mooring.model.evaluation.network_metrics import least_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.load.limits import require_some_capacity
@@ -22,7 +25,9 @@ from mooring.model.load.model import LoadModel
 from mooring.model.placement.site_limits import SLACK, without_room
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem
+from mooring.model.problem.reading.fields import refuse_key
 from mooring.quantity import decimal, milliseconds
+from mooring.spark.needs_spark import require_spark
 
 if TYPE_CHECKING:
     from mooring.spark.pipeline.layout import Layout
@@ -39,9 +44,16 @@ def add_options(parser: Parser) -> None:
         action="store_true",
         help="for a project: let Spark read its graph again, even if no definition has changed",
     )
+    parser.add_argument(
+        "--site",
+        metavar="NAME",
+        help="for a project: try all that this site needs, and say what is missing there",
+    )
 
 
 def run(args: argparse.Namespace, terminal: Terminal) -> int:
+    if args.site is not None:
+        return _check_site(args, terminal)
     problem, layout = read_source(args.problem, reread=args.reread)
     model = build_load_model(problem)
     counts = count_parts(problem, model)
@@ -95,6 +107,45 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     for reason in impossible:
         terminal.print(f"[red]infeasible:[/red] {escape(reason)}")
     return InfeasibleError.exit_code if impossible else 0
+
+
+def _check_site(args: argparse.Namespace, terminal: Terminal) -> int:
+    """All that a run needs of one site, tried there."""
+    if not is_project(args.problem):
+        raise InputError("found a problem file, expected a project", file=args.problem, field="--site")
+    require_spark(file=args.problem)
+    from mooring.spark.pipeline.project import load_project
+    from mooring.spark.runs.site_check import checked_site
+
+    project = load_project(args.problem)
+    if args.site not in project.settings.around.site_names:
+        refuse_key(args.site, list(project.settings.around.site_names), "--site")
+    with terminal.progress(f"trying {args.site}") as report:
+        findings = checked_site(project, args.site, lambda line: report(0.0, line))
+    missing = [each for each in findings if each.state == "missing"]
+    terminal.document(
+        {
+            "version": 1,
+            "site": args.site,
+            "holds": not missing,
+            "findings": [each.as_json() for each in findings],
+        }
+    )
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("", args.site, "found", "to do"):
+        table.add_column(heading, overflow="fold")
+    styles = {"holds": "green", "missing": "red", "better": "yellow", "not compared": "yellow"}
+    for each in findings:
+        state = Text(each.state, style=styles[each.state])
+        table.add_row(state, each.what, Text(each.found), Text(each.remedy))
+    terminal.print(table)
+    count = len(missing)
+    terminal.print(
+        f"{escape(args.site)} has all that a run needs"
+        if not missing
+        else f"{count} thing{'' if count == 1 else 's'} missing at {escape(args.site)}"
+    )
+    return EngineError.exit_code if missing else 0
 
 
 def count_parts(problem: Problem, model: LoadModel) -> dict[str, object]:

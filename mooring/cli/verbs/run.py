@@ -223,7 +223,7 @@ def _run_prepared(
 ) -> RunRecord:
     for fragment in prepared.ended_leftovers:
         terminal.note(f"ended {fragment}, which an earlier run left running")
-    for note in [*prepared.gone_back, *prepared.edits.notes]:
+    for note in [*prepared.gone_back, *prepared.edits.notes, *prepared.results.notes]:
         terminal.note(note)
     order = None if choice is None else update_order(prepared.layout, choice)
     for note in [] if order is None else told_of_readers(prepared.layout, order):

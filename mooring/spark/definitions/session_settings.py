@@ -1,7 +1,8 @@
 """The spec's `configuration` in a session: set where that can be done, or as the site was started with it.
 
 Settings that Spark fixes when it starts are given to embedded sites on their way; an endpoint that runs
-already has them as it has them, and is asked.
+already has them as it has them, and is asked. What rows depend on beyond that is set too, so that a row means
+the same at every site.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from mooring.errors import Gathered, InputError
 from mooring.spark.connectors.wanted_jars import LAUNCH_SETTINGS
+from mooring.spark.definitions.result_settings import settle_results, wanted_results
 
 _LEFT_TO_MOORING = (
     *("spark.master", "spark.remote", "spark.api.mode", "spark.app.name", "spark.local.dir"),
@@ -76,8 +78,11 @@ def launch_settings(spec: PipelineSpec, spec_file: Path) -> dict[str, str]:
 
 
 def use_settings(session: SparkSession, spec: PipelineSpec, spec_file: Path, site: str) -> None:
-    """Set what the spec says for this session; `InputError` for what the site cannot take any more."""
+    """Set what the spec says for this session, and what rows depend on; `InputError` for what the site cannot
+    take any more.
+    """
     gather = Gathered()
+    wanted = wanted_results(spec.configuration)
     for name, has in refused_settings(session, spec.configuration).items():
         shown = "does not set" if has is None else f"sets to {shown_value(name, has)}"
         gather.note(
@@ -89,6 +94,17 @@ def use_settings(session: SparkSession, spec: PipelineSpec, spec_file: Path, sit
                 remedy="start that endpoint with it, remove it, or let Mooring start the site (no `connect`)",
             )
         )
+    for name, (value, why) in settle_results(session, wanted).items():
+        if name not in spec.configuration:
+            gather.note(
+                InputError(
+                    f"the site {site!r} has {value!r} and does not take {wanted[name]!r}, which rows depend "
+                    f"on: {why}",
+                    file=spec_file,
+                    field=f"configuration.{name}",
+                    remedy=f"start that endpoint without {name}, or state one value for all sites here",
+                )
+            )
     gather.raise_any()
 
 

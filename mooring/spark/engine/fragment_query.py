@@ -36,13 +36,14 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.shuffle_partitions import use_partitions
 from mooring.spark.pipeline.table_schema import in_table_order, quoted, stored_columns
-from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session
+from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session, spark_version
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, write_fragment_note
 from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning, name_query
 from mooring.spark.storage.checkpoints.state_store import choose_store
 from mooring.spark.storage.compaction import MAX_FILE_AGE_S
 from mooring.spark.storage.fencing import drop_unfinished, take_epoch
+from mooring.spark.storage.result_record import read_results
 from mooring.spark.storage.sink_numbers import disagreement
 from mooring.spark.views.static_reads import looked_up
 from mooring.spark.views.view_frame import analysed_view
@@ -161,6 +162,7 @@ def prepare_fragment(
     beginning = None
     try:
         layout.storage_root.introduce(session, site)
+        refuse_other_spark(session, layout, site)
         use_settings(session, layout.project.spec, layout.project.spec_file, site)
         use_partitions(layout, fragment.name, session)
         definitions = load_definitions(
@@ -399,6 +401,17 @@ def _lines_in_project(text: str, project: Path) -> list[str]:
         for file, line in found
         if Path(file).is_relative_to(project)
     ]
+
+
+def refuse_other_spark(session: SparkSession, layout: Layout, site: str) -> None:
+    """An endpoint may have been started again with another version."""
+    recorded = read_results(layout.root, layout.disk)
+    if recorded is not None and (there := spark_version(session)) != recorded.spark:
+        raise EngineError(
+            f"site {site!r} runs Spark {there}, and the other sites {recorded.spark}: the same flow may "
+            "compute other rows there",
+            remedy="run one version of Spark at all sites",
+        )
 
 
 def refuse_edited(layout: Layout, fragment: Fragment, endpoint: Endpoint) -> None:

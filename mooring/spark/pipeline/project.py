@@ -47,6 +47,7 @@ from mooring.spark.definitions.pipeline_spec import is_default, load_spec, spec_
 from mooring.spark.definitions.working_folder import command_folder
 from mooring.spark.pipeline.cluster_settings import UI, read_cluster
 from mooring.spark.pipeline.jvm_settings import JVM_FIELDS, read_jvm
+from mooring.spark.pipeline.shared_clusters import counted_once, groups_of, read_shares
 from mooring.spark.pipeline.statistics_file import (
     STATISTICS_FILE_NAME,
     MeasuredStatistics,
@@ -148,6 +149,8 @@ class ProjectSettings:
     """Embedded site -> its heap and Java options, where they are stated."""
     clusters: dict[str, Cluster] = field(default_factory=dict)
     """Existing endpoint -> where its executors are seen, and how far it grows, where that is stated."""
+    shares: dict[str, str] = field(default_factory=dict)
+    """Existing endpoint -> another one that is an application on the same cluster."""
     agents: dict[str, AgentAddress] = field(default_factory=dict)
     """Site, or the runner -> where its agent listens, if not on this machine."""
     measures_latency: bool = False
@@ -256,6 +259,7 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
             mapping(sections.get(section, {}), section)
         if not sections.get("sites"):
             fail("sites", "at least one entry", sections.get("sites"))
+        sections["sites"], own["shares"] = read_shares(sections["sites"], gather)
         sections["sites"], own["jvms"] = _jvms(sections["sites"], gather)
         sections["sites"], own["clusters"] = _clusters(sections["sites"], work_folder.parent, gather)
         sections["streams"], own["unrated"] = _with_rates(sections.get("streams", {}), names)
@@ -266,6 +270,7 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
             measured = measured_latencies(agents_of(work_folder, sites, own["agents"]).members)
             sections["latency_ms"], own["latency_notes"] = measured.latency_ms, measured.notes
         around = read_surroundings(sections, work_folder.parent)
+        around = replace(around, sites=counted_once(around.sites, groups_of(own["shares"])))
         with gather.noting():
             own["queries"] = _queries(sections.get("queries") or {}, around, names)
         given = own.get("storage", f"{work_folder.name}/storage")

@@ -153,9 +153,6 @@ class _Profiler:
         session = open_session(self._site.endpoint)
         query: StreamingQuery | None = None
         try:
-            # Batches without rows, which give out what closed meanwhile, would come between those that are
-            # fed. While rows arrive at every trigger there are none: the next batch with rows gives it out.
-            session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
             feed = _Feed(self._layout, fragment, self._samples, self._options.sample)
             query = self._start(fragment, session, feed)
             runner = BatchRunner(
@@ -199,6 +196,7 @@ class _Profiler:
             *(self._layout, self._samples, self._cpu_s, self.result.idle_cores, self._options.largest_rows)
         )
         try:
+            use_settings(session, project.spec, project.spec_file, self._site.name)
             use_partitions(self._measured, name, session)
             definitions = load_definitions(project.folder, project.spec, session)
             found, sample = views.profile(self._layout.pipeline.flows[name], definitions, session, scratch)
@@ -216,6 +214,9 @@ class _Profiler:
     def _start(self, fragment: Fragment, session: SparkSession, feed: _Feed) -> StreamingQuery:
         project = self._layout.project
         use_settings(session, project.spec, project.spec_file, self._site.name)
+        # Batches without rows, which give out what closed meanwhile, would come between those that are
+        # fed. While rows arrive at every trigger there are none: the next batch with rows gives it out.
+        session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "false")
         use_partitions(self._measured, fragment.name, session, kept=True)
         definitions = with_stand_ins(
             load_definitions(project.folder, project.spec, session, skip=project.settings.skip),

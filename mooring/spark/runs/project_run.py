@@ -42,18 +42,24 @@ from mooring.spark.runs.left_sessions import LeftSessions
 from mooring.spark.runs.mailbox import FileMailbox
 from mooring.spark.runs.run_files import RunFiles
 from mooring.spark.runs.run_lock import Hold, HoldOptions, held_project
+from mooring.spark.runs.same_results import SameResults, same_results
+from mooring.spark.runs.sharing_sites import sharing_once
 from mooring.spark.runs.system_clock import SystemClock
 from mooring.spark.sites.embedded_site import EmbeddedOptions
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.sites.site_calls import SiteCalls
 from mooring.spark.sites.sites import SiteHandle, SiteHandles, joining_site, running_sites
+from mooring.spark.sites.waiting import Tell, say_nothing, waited_for
 from mooring.spark.storage.fencing import retire
 from mooring.spark.storage.owned_folder import OwnedFolder
 from mooring.spark.storage.pipeline_record import forget_record, read_record
+from mooring.spark.storage.result_record import RESULTS_FILE_NAME
 from mooring.spark.storage.storage_root import StorageRoot, format_of, renew_mark
 from mooring.spark.storage.views.versions import VIEWS
 from mooring.spark.tables.registration import register_tables
 
+_READING_S = 300.0
+"""For Spark to analyse the flows: sources without a schema may be read for it."""
 Anew = Callable[[Layout], Collection[str]]
 """Fragments that a run is to begin anew."""
 
@@ -72,6 +78,8 @@ class PreparedRun:
     ended_leftovers: list[str]
     edits: ProjectEdits
     """What was edited since the last run, and is carried out before anything starts."""
+    results: SameResults
+    """What rows are computed with, here and before."""
     gone_back: list[str] = field(default_factory=list)
     """Fragments whose newest batches were damaged and are computed again, in words."""
     joining: list[str] = field(default_factory=list)
@@ -87,7 +95,9 @@ class PreparedRun:
         begin `anew` forget what they have read and written.
         """
         queries = delivering(self.layout, self.problem)
-        self._settle(options or EngineOptions())
+        options = options or EngineOptions()
+        self.results.settle(self.hold.owned, accept_edits=options.accept_edits)
+        self._settle(options)
         if anew:
             refuse_unreached(self.sessions)
             write_anew(self.layout, anew)
@@ -165,7 +175,15 @@ def prepared_run(
         with running_sites(start, hold.sites_folder, chosen, clusters) as sites:
             joining = [site for site in project.settings.sites if site.name not in sites]
             yield from _prepared(
-                project, sites, files, hold, accepted, fresh=fresh, joining=joining, anew=anew
+                project,
+                sites,
+                files,
+                hold,
+                accepted,
+                fresh=fresh,
+                joining=joining,
+                anew=anew,
+                tell=say_nothing if holding is None else holding.tell,
             )
 
 
@@ -189,6 +207,7 @@ def _prepared(
     fresh: bool,
     joining: Sequence[Site] = (),
     anew: Anew = lambda layout: (),
+    tell: Tell = say_nothing,
 ) -> Iterator[PreparedRun]:
     sessions = LeftSessions(hold.owned.folder)
     ended = sessions.end_all(sites)
@@ -196,15 +215,18 @@ def _prepared(
         refuse_unreached(sessions)
     if fresh:
         forget_everything(project, hold.owned)
-    check_storage(project, sites)
-    layout = replace(read_layout(project, next(iter(sites.values()))), owner=hold.owned)
+    project, shared = sharing_once(project, sites)
+    check_storage(project, sites, tell)
+    layout = replace(read_layout(project, next(iter(sites.values())), tell), owner=hold.owned)
     layout = finish(layout, layout.before)
     given_up = {*anew(layout), *_gone(layout)}
     gone_back = falling_back(project, layout.before, hold.owned).fall_back(given_up)
     edits = project_edits(layout, accepted)
     problem = problem_of(edits.layout)
+    results = same_results(project, sites.values(), used=bool(layout.before.fragments))
+    results.notes.extend(shared)
     prepared = PreparedRun(
-        project, sites, edits.layout, problem, files, hold, sessions, ended, edits, gone_back
+        project, sites, edits.layout, problem, files, hold, sessions, ended, edits, results, gone_back
     )
     for site in joining:
         prepared.bring_up(project, site)
@@ -243,13 +265,16 @@ def refuse_unreached(sessions: LeftSessions) -> None:
         )
 
 
-def read_layout(project: Project, site: SiteHandle) -> Layout:
+def read_layout(project: Project, site: SiteHandle, tell: Tell = say_nothing) -> Layout:
     """The pipeline as Spark at `site` understands it, cut into fragments."""
     root = project.storage_root
     KnownRoot(project.work_folder).require(root.folder)
     root.create()
     (root.folder / "empty").mkdir(exist_ok=True)
-    with _session_at(site, root) as session:
+    with (
+        _session_at(site, root) as session,
+        waited_for(session, site.name, "the analysis of the flows", patience_s=_READING_S, tell=tell),
+    ):
         gather, spec = Gathered(), project.spec
         with gather.noting():
             use_settings(session, spec, project.spec_file, site.name)
@@ -288,23 +313,26 @@ def _check_shared_files(project: Project, pipeline: Pipeline, gather: Gathered) 
             gather.note(refused_shared_files([flow.name for flow in flows], folder, flows[-1].place))
 
 
-def check_storage(project: Project, sites: Mapping[str, SiteHandle]) -> None:
+def check_storage(project: Project, sites: Mapping[str, SiteHandle], tell: Tell = say_nothing) -> None:
     """Every site that might see another folder, or none, under the storage root's path is asked.
 
     An embedded one on this machine with no path of its own sees what Mooring sees.
     """
     project.storage_root.create()
     for site in sites.values():
-        check_storage_at(project, site)
+        check_storage_at(project, site, tell)
 
 
-def check_storage_at(project: Project, site: SiteHandle) -> None:
+def check_storage_at(project: Project, site: SiteHandle, tell: Tell = say_nothing) -> None:
     """Ask one site, as after its return: a machine that came up before its mount would write into a folder
     that only looks like the storage.
     """
     root = project.storage_root
     if site.embedded is None or site.name in root.site_paths:
-        with _session_at(site, root) as session:
+        with (
+            _session_at(site, root) as session,
+            waited_for(session, site.name, "a task that reads the storage", tell=tell),
+        ):
             root.check_seen(session, site.name)
 
 
@@ -397,6 +425,7 @@ def forget_everything(project: Project, owned: OwnedFolder) -> None:
         remember_sinks(project, record, () if record is None else tuple(record.fragments), owned)
         # First: should the rest be cut short, the next run finds checkpoints without a record, and says so.
         forget_record(storage, owned.remove)
+        owned.remove(storage / RESULTS_FILE_NAME)
         there = [owned.checkpoints / name for name in disk.list(owned.checkpoints)]
         for home in there:
             if is_folder(disk, home):

@@ -20,6 +20,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyspark
 
@@ -269,6 +270,7 @@ class EmbeddedSite:
             "MALLOC_ARENA_MAX": "2",  # or glibc keeps up to eight pools of freed memory per core
             "SPARK_SCALA_VERSION": "2.13",
             "SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token,
+            "TZ": zone_of_functions(self._options.settings),
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
             # Functions that name Mooring's own modules must find the same ones in Spark's Python workers.
@@ -367,6 +369,24 @@ def _absolute_python_path() -> list[str]:
 def spark_home() -> Path:
     """The Spark that came with the `pyspark` package."""
     return Path(pyspark.__file__).parent
+
+
+def zone_of_functions(settings: Mapping[str, str]) -> str:
+    """Python functions see the local time of the process that runs them: the zone of the spec, or UTC,
+    wherever the machine is.
+
+    >>> zone_of_functions({}), zone_of_functions({"spark.sql.session.timeZone": "Asia/Tokyo"})
+    ('UTC', 'Asia/Tokyo')
+    """
+    zone = settings.get("spark.sql.session.timeZone", "UTC")
+    try:
+        ZoneInfo(zone)
+    except (
+        ZoneInfoNotFoundError,
+        ValueError,
+    ):  # an offset, such as +02:00, which TZ takes the other way round
+        return "UTC"
+    return zone
 
 
 def spark_class_path() -> str:

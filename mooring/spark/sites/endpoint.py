@@ -95,6 +95,11 @@ def open_session(endpoint: Endpoint, session_id: str | None = None) -> SparkSess
     return session
 
 
+def spark_version(session: SparkSession) -> str:
+    """Of its server. `session.version` would hold a lock of all sessions meanwhile (see above)."""
+    return str(session.client._analyze(method="spark_version").spark_version)
+
+
 def is_session_gone(failure: BaseException | None) -> bool:
     """Whether a call failed since its session has ended at the server, and all that ran in it."""
     return "INVALID_HANDLE" in str(failure)
