@@ -3,7 +3,7 @@
 Spark 4.3 has 827 settings of its own; `python -m tests.spark.definitions.listed_settings` has Spark list
 them. Those that no family of `LEFT_ALONE` covers are stated here: each with Spark's default, but the time
 zone, whose default is the machine's. A session that Mooring opens has these values, or those of the
-pipeline's spec, whatever its server was started with
+pipeline's spec, however its server was started
 (docs/decisions/0130-mooring-states-what-rows-depend-on.md).
 """
 

@@ -12,6 +12,7 @@ import pyarrow.parquet
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
+from mooring.spark.definitions.result_settings import settle_results, wanted_results
 from mooring.spark.pipeline.shuffle_partitions import SETTING
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.storage.storage_root import StorageRoot
@@ -59,6 +60,7 @@ def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool,
     session = open_session(endpoint)
     try:
         root.introduce(session, site)
+        settle_results(session, wanted_results({}))  # a server's own may know no watermark of a timestamp
         session.conf.set(SETTING, str(slots))  # a server's default is 200
         reader = session.readStream.schema("n long, at timestamp").option("maxFilesPerTrigger", slots)
         frame = reader.parquet(root.address(rows))

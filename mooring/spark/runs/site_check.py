@@ -138,7 +138,7 @@ class SiteCheck:
         if connection.is_private or connection.address.is_loopback:
             self.note("answers", "holds", f"{self.site.endpoint.shown}, {how}")
         else:
-            remedy = f"sites.{self.site.name}.connect: add `ca_file` or `/;use_ssl=true` (docs/security.md)"
+            remedy = f"sites.{self.site.name}.connect: add `ca_file` or `/;use_ssl=true`"
             self.note("answers", "better", f"{self.site.endpoint.shown}, {how}", remedy)
 
     def _version(self, session: SparkSession) -> None:
@@ -231,7 +231,7 @@ class SiteCheck:
             self.note(
                 "executors' secret",
                 "better",
-                "whoever reaches the driver's port may pass for an executor",
+                "any process that reaches the driver's port may pass for an executor",
                 "--conf spark.authenticate=true --conf spark.authenticate.secret=..., for workers too",
             )
         long = [name for name in _SHORT_LOGS if name not in server]
