@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any, cast
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 from pyspark.sql.connect.session import SparkSession as ConnectSession
 
@@ -24,7 +25,8 @@ def active_session(session: SparkSession) -> Iterator[None]:
     """
     held = type(session)._active_session
     before = getattr(held, "session", None)
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    # Of Spark's own class: once one of plain Python is made, every later error of Spark is a TypeError.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
         logger.setLevel(logging.CRITICAL)

@@ -216,6 +216,8 @@ def _prepared(
     if fresh:
         forget_everything(project, hold.owned)
     project, shared = sharing_once(project, sites)
+    for note in shared:  # before a wait that comes of it
+        tell(note)
     check_storage(project, sites, tell)
     layout = replace(read_layout(project, next(iter(sites.values())), tell), owner=hold.owned)
     layout = finish(layout, layout.before)
@@ -224,7 +226,6 @@ def _prepared(
     edits = project_edits(layout, accepted)
     problem = problem_of(edits.layout)
     results = same_results(project, sites.values(), used=bool(layout.before.fragments))
-    results.notes.extend(shared)
     prepared = PreparedRun(
         project, sites, edits.layout, problem, files, hold, sessions, ended, edits, results, gone_back
     )
