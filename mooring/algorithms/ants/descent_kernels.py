@@ -25,13 +25,15 @@ from mooring.model.load.queued.kept_latency_kernels import (
     move,
 )
 from mooring.model.load.queued.latency_kernels import evaluate
-from mooring.model.load.queued.way_kernels import between_s
+from mooring.model.load.queued.way_kernels import between_s, row_s
 
 OVERLOADED_S = 1e6
 """Beyond any latency: how much too much there is counts first."""
 SLACK = 1e-9
 LEAST_GAIN = 1e-9
 """Of the mean latency: moves that save less are not made."""
+LOOKS_AGAIN = 16
+"""Sites after which it is computed anew whether any further one could still be cheaper."""
 WEIGHT, FIXED, MEMORY = 5, 6, 7
 """Columns of a site's totals."""
 
@@ -321,24 +323,32 @@ def _shortest_way(t, c, f, totals, sites, n, first, last) -> bool:  # type: igno
 def _relax(t, c, k, is_first, start, is_fragment, entering, staying, cost, came):  # type: ignore[no-untyped-def]
     """One task further: cost becomes that of the best way to every site.
 
-    From the cheapest sites before it on, only as far as one could still be cheaper with no way at all.
+    From the cheapest sites before it on, until none can still be cheaper with no way at all; a row of
+    latencies at a time, which lies together in memory. Of equals, staying comes first, then the site of least
+    number.
     """
     count, own = len(entering), c.tasks[k, rules.WEIGHT]
-    before = cost.copy()
-    cheapest = np.argsort(before, kind="mergesort") if not is_first else np.zeros(0, np.int64)
-    for s in range(count):
-        if is_first:
+    if is_first:
+        for s in range(count):
             here = start == s and is_fragment
             way_s = between_s(t.ways, start, s) if start >= 0 else 0.0
             cost[s] = staying[s] if here else own * way_s + entering[s]
-            continue
+        return
+    before, way_s = cost.copy(), np.empty(count)
+    moves = np.zeros(count, np.bool_)
+    for s in range(count):
         cost[s], came[s] = before[s] + staying[s], s
-        if not entering[s] < math.inf:
-            continue
-        moves = False
-        for p in cheapest:
-            if before[p] + entering[s] > cost[s]:
-                break
-            through = before[p] + own * between_s(t.ways, p, s) + entering[s]
-            if through < cost[s] or (moves and through == cost[s] and p < came[s]):
-                cost[s], came[s], moves = through, p, True
+    most = math.inf
+    for n, p in enumerate(np.argsort(before, kind="mergesort")):
+        if n % LOOKS_AGAIN == 1:
+            most = -math.inf
+            for s in range(count):
+                if entering[s] < math.inf:
+                    most = max(most, cost[s] - entering[s])
+        if before[p] > most or not before[p] < math.inf:
+            return
+        row_s(t.ways, p, way_s)
+        for s in range(count):
+            through = before[p] + own * way_s[s] + entering[s]
+            if through < cost[s] or (moves[s] and through == cost[s] and p < came[s]):
+                cost[s], came[s], moves[s] = through, p, True

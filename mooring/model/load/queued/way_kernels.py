@@ -65,3 +65,13 @@ def between_s(ways, a, b) -> float:  # type: ignore[no-untyped-def]
         off = ways.position_ms[a, axis] - ways.position_ms[b, axis]
         square += off * off
     return float((math.sqrt(square) + (ways.height_ms[a] + ways.height_ms[b])) / 1e3)
+
+
+@njit(cache=True, error_model="numpy")
+def row_s(ways, a, row) -> None:  # type: ignore[no-untyped-def]
+    """From site a to all sites."""
+    if len(ways.matrix_s):
+        row[:] = ways.matrix_s[a]
+        return
+    for b in range(len(row)):
+        row[b] = between_s(ways, a, b)
