@@ -25,6 +25,7 @@ from mooring.model.bounds.upper_bound import upper_bound
 from mooring.model.evaluation.explanation import Explanation, Subject, explain
 from mooring.model.evaluation.metrics import HeadroomMetric, Metrics, evaluate_placement, headroom_metric
 from mooring.model.evaluation.network_explanation import NetworkExplanation
+from mooring.model.goals.overload import Overload, overload_of
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.log_volume import LogEstimate
 from mooring.model.load.model import LoadModel
@@ -100,8 +101,19 @@ class Plan:
             self.about, self.model, self.placement, self.metrics, self.seed, thorough=self.thorough
         )
 
+    @cached_property
+    def overload(self) -> Overload | None:
+        """What it overloads at the present or minimum rates; None: nothing."""
+        return overload_of(self.model, self.placement)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The explanation in plain words; what the placement overloads comes first."""
+        first = () if self.overload is None else (self.overload.sentence,)
+        return (*first, *self.explanation.sentences)
+
     def _repr_html_(self) -> str:
-        notes = [*self.explanation.sentences, *(f"{q} rejected: {why}" for q, why in self.rejected.items())]
+        notes = [*self.sentences, *(f"{q} rejected: {why}" for q, why in self.rejected.items())]
         return html_table(f"Placed by {self.policy}", self._sites, notes)
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -155,7 +167,8 @@ class Plan:
             "bound": self.bound,
             **{name: bound for name, bound in bounds.items() if bound is not None},
             "plan_seconds": plan_seconds,
-            "explanation": list(self.explanation.sentences),
+            "overload": None if self.overload is None else self.overload.as_json(),
+            "explanation": list(self.sentences),
         }
 
     @property
@@ -258,7 +271,7 @@ class PolicyComparison(Mapping[str, Plan | str]):
 
     @property
     def best_by(self) -> str:
-        """Where joins or varying outputs bend the load, the true set is what survives; over many streams the
+        """Where joins bend the load, the true set is what survives; over many streams the
         ratio is there as a logarithm."""
         known = ("true_feasible_ratio", "feasible_ratio_log10")
         made = [each.metrics for each in self.plans.values()]
@@ -267,11 +280,10 @@ class PolicyComparison(Mapping[str, Plan | str]):
 
     @property
     def best(self) -> str | None:
-        """The policy whose plan survives the most. One that leaves out queries has less to survive: it is the
-        best only if none places them all."""
-        plans = self.plans
-        whole = {name: made for name, made in plans.items() if not made.rejected} or plans
-        return max(whole, key=self.worth, default=None)
+        """The policy whose plan survives the most, of those that place all queries and carry the present
+        rates; if none carries them, of those that are closest to it."""
+        whole = {name: made for name, made in self.plans.items() if not made.rejected}
+        return max(whole, key=lambda name: (-_overloaded(whole[name]), self.worth(name)), default=None)
 
     def worth(self, policy: str) -> float:
         """By `best_by`; minus infinity where the logarithm is missing: nothing is feasible."""
@@ -337,6 +349,11 @@ class PolicyComparison(Mapping[str, Plan | str]):
             }
             for name, made in self.plans.items()
         }
+
+
+def _overloaded(made: Plan) -> float:
+    """The busiest site's load beyond its cores, as a share of them."""
+    return 0.0 if made.overload is None else max([0.0, made.metrics.max_utilisation - 1.0])
 
 
 def compare(

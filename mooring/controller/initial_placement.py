@@ -58,7 +58,8 @@ class Beginning:
 def begin(
     problem: Problem, journal: Journal, wish: Wish, note: Callable[[str], None] = lambda line: None
 ) -> Beginning:
-    """`note` is called where the last placement no longer fits. Sites that are kept empty get nothing."""
+    """`note` is called where the last placement no longer fits, or a new one overloads something. Sites that
+    are kept empty get nothing."""
     left = journal.left_sites()
     left = {site: by for site, by in left.items() if site in problem.site_index}
     if wish.placement is not None:
@@ -72,7 +73,9 @@ def begin(
     closed = closed_problem(problem, left)
     made = plan_around(problem, left, plan(closed, policy, seed=wish.seed, settings=wish.settings))
     require_all_queries(made.placement, f"policy {policy}")
-    return Beginning(made.placement, policy, made.metrics, tuple(made.explanation.sentences))
+    if made.overload is not None:  # by an estimate, so the run begins all the same
+        note(made.overload.sentence)
+    return Beginning(made.placement, policy, made.metrics, made.sentences)
 
 
 def _resumed(problem: Problem, journal: Journal, note: Callable[[str], None]) -> Beginning | None:

@@ -21,6 +21,7 @@ PLAN_KEYS = [
     "metrics",
     "bound",
     "plan_seconds",
+    "overload",
     "explanation",
 ]
 METRICS = [

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from mooring.algorithms.resilient import search_kernels
 from mooring.algorithms.resilient.budget import Used
 from mooring.arrays import Floats, Ints
+from mooring.model.goals.rules import RuleBook
 from mooring.model.load.model import LoadModel
 from mooring.model.rate_scenarios.scenarios import ArcIndex, Scenarios
 
@@ -71,13 +72,21 @@ class Annealer:
     """One plan under improvement on one set of scenarios."""
 
     def __init__(
-        self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, rng: np.random.Generator
+        self,
+        model: LoadModel,
+        scenarios: Scenarios,
+        rules: MoveRules,
+        start: Ints,
+        rng: np.random.Generator,
+        book: RuleBook | None = None,
     ) -> None:
+        self._book = RuleBook(model) if book is None else book
         self._model, self._scenarios, self._rules = model, scenarios, rules
         self._arcs = ArcIndex.build(model)
         self._word = rng.integers(1, 2**63, size=1).astype(np.uint64)
         self.sites = np.array(start, dtype=np.int64)
         used = np.bincount(self.sites, model.memory_mb, model.site_count)
+        self._held = self._book.held(self.sites)
         self._memory_left = model.memory_limit_mb - used
         self._reference = np.float32(1.0)
         self.score = -np.inf
@@ -95,7 +104,7 @@ class Annealer:
         self.steps += taken
         if value > 0.0:
             self.score = float(np.log(value)) - scale + paid - self._rules.penalty(self.sites)
-            if worth > known:
+            if worth != known:  # less only where rules are kept that were broken before
                 self.best_score = float(np.log(worth)) - scale
             # Keep the kernel's numbers near one, whatever part of the ideal set the plan reaches.
             self._reference = np.float32(self._reference * value ** (-1.0 / self._scenarios.exponent))
@@ -109,7 +118,7 @@ class Annealer:
     def _kernel(self, steps: int, temperature: float, known: float) -> tuple[float, float, int, int]:
         s, rules = self._scenarios, self._rules
         value, worth, taken, accepted = search_kernels.anneal(
-            s.rows, s.base, s.weights, s.exponent, self._reference, s.capacity,
+            self._book.rules, self._held, s.rows, s.base, s.weights, s.exponent, self._reference, s.capacity,
             self._arcs.start, self._arcs.of, self._arcs.ends, rules.free, rules.homes, rules.cost,
             rules.moves_left(self.sites), self._model.memory_mb, self._memory_left, self.sites,
             SWAP_SHARE, ALIKE_SHARE, ALIKE_REACH, temperature, steps, STRETCH_ACCEPTED, self._word,

@@ -24,6 +24,7 @@ from mooring.errors import UnsupportedError
 from mooring.model.bounds.upper_bound import root_bound
 from mooring.model.evaluation.bounded_rates import VolumeBelow, upper_bounds
 from mooring.model.evaluation.explanation import Subject
+from mooring.model.goals.rules import RuleBook
 from mooring.model.load.feasible.directions import MANY_VARIABLES
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.placement import Placement
@@ -68,8 +69,8 @@ class Resilient:
     objective: Goal = "auto"
     """Objective: the linearised feasible set (`linear`), the true one in rate space (`true`), the part of
     the ideal set below the streams' `max_rate` (`below_max_rates`), or the share of past rates without
-    overload (`history`). `auto`: `true` where joins or variable selectivities make it differ, else
-    `linear`."""
+    overload (`history`). `auto`: `true` where joins make it differ, else `linear`. A selectivity that varies
+    does so in all of them but `history`, where the past decides."""
     error: float | None = None
     """Relative error of costs and selectivities, 0 to 1; None: what the operators state. Above zero the
     plan is made for draws of the truth instead of the statistics as measured (section 7.3.6)."""
@@ -92,6 +93,9 @@ class Resilient:
     """With a running placement: the relative gain that moving a fragment without state has to bring. None:
     a tenth of one fragment's share of all (0.1% with a hundred fragments), because a move pauses that
     share; never below the noise of the directions."""
+    reserve: float = 0.03
+    """The share of every site that is left free at the present rates, where that is possible; with little
+    free in all, half of that."""
     state_mb: float = 64.0
     """Megabytes of state that make a move cost as much again: heavy state stays, light operators move."""
 
@@ -104,17 +108,17 @@ class Resilient:
 
     def place(self, problem: Problem, context: Context) -> Placement:
         model = context.load
-        if context.current is not None:
-            objective = self._objective(problem, model)
-            sites = improve_running(self, problem, model, objective, context)
-            return Placement(problem, sites)
-        plans = greedy_plans(problem, context)
+        book = RuleBook(model, problem, self.reserve)
         objective = self._objective(problem, model)
-        judge = _Judge(objective)
+        if context.current is not None:
+            sites = improve_running(self, problem, model, objective, context, book)
+            return Placement(problem, sites)
+        plans = greedy_plans(problem, context, book)
+        judge = _Judge(objective, book)
         can_search = len(model.active) and (model.pinned_site < 0).any() and model.site_count > 1
         if can_search and not context.deadline.expired:
             plans = self._search(model, judge, plans, context)
-        return Placement(problem, max(plans, key=judge))
+        return Placement(problem, max(plans, key=judge.rank))
 
     def count_for(self, model: LoadModel, wanted: int) -> int:
         """As many scenarios as wanted for ten variables, more for more, or as many as fit in memory."""
@@ -131,7 +135,7 @@ class Resilient:
             return SurvivedSamples(model, problem.history.rates)
         if self.objective == "below_max_rates":
             return VolumeBelow(model, upper_bounds(problem, model))
-        if self.objective == "true" or (self.objective == "auto" and model.definitions):
+        if self.objective == "true" or (self.objective == "auto" and model.bends):
             if TrueVolume.supports(model):
                 return TrueVolume(model)
             if self.objective == "true":
@@ -157,7 +161,7 @@ class Resilient:
         budget = Budget.of(context, self.default_steps // (1 + 4 * powers))
         for number in range(times):
             part = _Part(budget, context.progress, number / times, (number + 1) / times)
-            found += self._anneal_once(model, objective, rules, plans, part, context)
+            found += self._anneal_once(judge.book, objective, rules, plans, part, context)
             ends.append(judge(found[-1]))
             if ends[-1] >= CLOSE_ENOUGH * bound or _settled(ends):
                 break
@@ -168,7 +172,7 @@ class Resilient:
 
     def _anneal_once(
         self,
-        model: LoadModel,
+        book: RuleBook,
         objective: Objective,
         rules: MoveRules,
         plans: list[Ints],
@@ -177,36 +181,37 @@ class Resilient:
     ) -> list[Ints]:
         """The best plan to start from and what one cooling makes of it, hot on few directions, then cold on
         many."""
+        model = book.model
         coarse = objective.scenarios(self.count_for(model, self.coarse_scenarios), context.rng)
-        start = best_of(model, coarse, plans)
-        hot = self._hot_temperature(model, coarse, rules, start, context)
+        start = best_of(book, coarse, plans)
+        hot = self._hot_temperature(book, coarse, rules, start, context)
         middle = hot * self.cooling**-self.hot_share
-        annealer = Annealer(model, coarse, rules, start, context.rng)
+        annealer = Annealer(model, coarse, rules, start, context.rng, book)
         first, second = part.stretch(0.0, self.hot_share), part.stretch(self.hot_share, 1.0)
         annealer.run(hot, middle, first.used(), first.reports("annealing on few directions"))
         if context.deadline.expired:
             return [start, annealer.best]
         fine = objective.scenarios(self.count_for(model, self.scenarios), context.rng)
         plans_so_far = [start, annealer.sites, annealer.best]
-        annealer = Annealer(model, fine, rules, best_of(model, fine, plans_so_far), context.rng)
+        annealer = Annealer(model, fine, rules, best_of(book, fine, plans_so_far), context.rng, book)
         cold = hot / self.cooling
         annealer.run(middle, cold, second.used(), second.reports("annealing on many directions"))
         return [start, annealer.best]
 
     def _hot_temperature(
-        self, model: LoadModel, scenarios: Scenarios, rules: MoveRules, start: Ints, context: Context
+        self, book: RuleBook, scenarios: Scenarios, rules: MoveRules, start: Ints, context: Context
     ) -> float:
         """The temperature at which the wanted share of candidates is accepted, by halving; where that takes
         more than its part of the budget, the coldest."""
         # A large plan is never cooled through in seconds: it starts nearly cold, from where the surrogate
         # left it.
-        wanted = self.hot_acceptance * min(1.0, LARGE / model.fragment_count) ** 2
+        wanted = self.hot_acceptance * min(1.0, LARGE / book.model.fragment_count) ** 2
         temperature = 0.3
         latest = context.deadline.share_spent + PROBING
         while temperature > 1e-6:
             if context.deadline.share_spent > latest:
                 return 1e-6
-            probe = Annealer(model, scenarios, rules, start, context.rng)
+            probe = Annealer(book.model, scenarios, rules, start, context.rng, book)
             if probe.acceptance(temperature) <= wanted:
                 break
             temperature /= 1.6
@@ -223,6 +228,7 @@ class _Judge:
     """An objective's judge, which receives no plan twice."""
 
     objective: Objective
+    book: RuleBook
     known: dict[bytes, float] = field(default_factory=dict)
 
     def __call__(self, site_of_fragment: Ints) -> float:
@@ -230,6 +236,10 @@ class _Judge:
         if key not in self.known:
             self.known[key] = self.objective.judge(site_of_fragment)
         return self.known[key]
+
+    def rank(self, site_of_fragment: Ints) -> tuple[float, float]:
+        """Rules come first, then the value."""
+        return -self.book.broken(site_of_fragment), self(site_of_fragment)
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ import numpy as np
 
 from mooring.algorithms.resilient.annealing import Annealer, MoveRules, movable
 from mooring.algorithms.resilient.budget import Budget
-from mooring.algorithms.resilient.starts import greedy_plans
 from mooring.arrays import Floats, Ints
 from mooring.contracts.policy import Context
+from mooring.model.goals.mending import mended
+from mooring.model.goals.rules import RuleBook
 from mooring.model.load.model import LoadModel
 from mooring.model.problem.problem import Problem
 from mooring.model.rate_scenarios.objective import Objective
@@ -36,18 +37,25 @@ GREED = 0.02
 
 
 def improve_running(
-    policy: Resilient, problem: Problem, model: LoadModel, objective: Objective, context: Context
+    policy: Resilient,
+    problem: Problem,
+    model: LoadModel,
+    objective: Objective,
+    context: Context,
+    book: RuleBook,
 ) -> Ints:
-    """The running placement after the moves that are worth it, at most `max_moves` of them."""
+    """The running placement after the moves that are worth it, at most `max_moves` of them. Moves that mend a
+    broken rule come first, whatever they cost."""
     assert context.current is not None
     running = np.array(context.current.site_of_fragment, dtype=np.int64)
     start = np.where(model.pinned_site >= 0, model.pinned_site, running)
     free = movable(model)
     if not len(free) or not len(model.active) or model.site_count == 1:
         return start
+    most = model.fragment_count if context.max_moves is None else context.max_moves
+    start = mended(book, start, context.rng, homes=running, most_away=most)
     scenarios = objective.scenarios(policy.count_for(model, policy.scenarios), context.rng)
     weights = state_weights(problem, policy.state_mb)
-    most = model.fragment_count if context.max_moves is None else context.max_moves
     least = policy.move_worth
     if least is None:
         least = max(FRAGMENT_WORTH / model.fragment_count, LEAST_WORTH)
@@ -56,14 +64,13 @@ def improve_running(
     for number in range(ROUNDS):
         worth = FIRST_WORTH * (least / FIRST_WORTH) ** (number / (ROUNDS - 1))
         rules = MoveRules(free, running, worth * weights, most)
-        annealer = Annealer(model, scenarios, rules, sites, context.rng)
+        annealer = Annealer(model, scenarios, rules, sites, context.rng, book)
         if not np.isfinite(annealer.score):
-            # Overloaded at the minimum rates already: start afresh, and let the caller limit the moves.
-            return max(greedy_plans(problem, context), key=objective.judge)
+            return start  # no moves allowed carry the minimum rates
         annealer.run(GREED * worth, GREED * worth, budget.part(number / ROUNDS, (number + 1) / ROUNDS))
         context.progress((number + 1) / ROUNDS, f"moves worth {worth:.2g} each")
         sites = annealer.sites
-    return max([start, sites], key=objective.judge)
+    return max([start, sites], key=lambda plan: (-book.broken(plan), objective.judge(plan)))
 
 
 def state_weights(problem: Problem, state_mb: float) -> Floats:

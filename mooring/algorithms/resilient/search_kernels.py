@@ -4,6 +4,8 @@ A candidate (one fragment moved, or two swapped) changes two sites only, crossin
 moved fragment to a third site is charged there before and after. So it costs one pass over the scenarios (see
 `level_kernels`). It is left early, exactly, once the best that the remaining scenarios could still contribute
 (their two changed sites unloaded altogether) cannot save it.
+
+Rules come before the value: no candidate that breaks more of them is taken, and every one that breaks less.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ import math
 import numpy as np
 from numba import njit
 
-from mooring.algorithms.resilient.random_kernels import random_index, random_unit
 from mooring.algorithms.resilient.worst_site_kernels import (
     block_value,
     rank_again,
@@ -22,8 +23,10 @@ from mooring.algorithms.resilient.worst_site_kernels import (
     sum_up,
 )
 from mooring.arrays import Floats, Ints, Singles, Words
+from mooring.model.goals.rule_kernels import ENOUGH, hold, shift, violation
 from mooring.model.placement.copy_kernels import copy
 from mooring.model.placement.fast_math import FAST
+from mooring.model.placement.random_kernels import random_index, random_unit
 from mooring.model.rate_scenarios.level_kernels import BLOCK, add_row, levels, load_sites, set_levels
 
 
@@ -79,8 +82,16 @@ def block_change(
 
 
 @njit(cache=True)
-def anneal(
-    rows: Singles, base: Floats, weights: Singles, exponent: int, reference: np.float32,
+def _back(rules, held, f, g, i, j) -> None:  # type: ignore[no-untyped-def]
+    """The candidate is not taken."""
+    shift(rules, held, f, i)
+    if g >= 0:
+        shift(rules, held, g, j)
+
+
+@njit(cache=True)
+def anneal(  # type: ignore[no-untyped-def]
+    rules, held, rows: Singles, base: Floats, weights: Singles, exponent: int, reference: np.float32,
     capacity: Floats, arc_start: Ints, arc_of: Ints, arc_ends: Ints, free: Ints, homes: Ints,
     move_cost: Floats, moves_left: int, memory: Floats, memory_left: Floats, site_of: Ints, swap_share: float,
     alike_share: float, alike_reach: int, temperature: float, steps: int, accepted_limit: int, word: Words,
@@ -88,6 +99,8 @@ def anneal(
 ) -> tuple[float, float, int, int]:  # fmt: skip
     """A stretch of simulated annealing on the value, in place; temperatures are relative changes of the
     value.
+
+    `rules` and `held` are those of the placement (`rule_kernels`).
 
     Returns the value, the most that any plan on the way was worth, the steps taken and the changes
     accepted. `homes[f]` is where f runs now (-1: nowhere yet); leaving it costs `move_cost[f]` of the
@@ -130,6 +143,8 @@ def anneal(
     accepted = 0
     step = 0
     paid = 0.0
+    hold(rules, held, site_of)
+    broken = violation(held)
     if value > best_worth:
         best_worth = value
         copy(site_of, best)
@@ -174,9 +189,24 @@ def anneal(
             continue
         if memory_left[j] < memory_change or memory_left[i] < -memory_change:
             continue
+        if not rules.allowed[rules.kind[f], j] or (g >= 0 and not rules.allowed[rules.kind[g], i]):
+            continue
         needed = value * math.exp(cost + temperature * math.log(1.0 - random_unit(word)))
         gain = gain_one[i, 0] if g < 0 else gain_two[i, 0] + gain_two[j, 0]
-        if value + gain < needed:
+        if broken <= ENOUGH and value + gain < needed:
+            continue
+        shift(rules, held, f, j)
+        if g >= 0:
+            shift(rules, held, g, i)
+        then = violation(held)
+        if then > broken + ENOUGH:
+            _back(rules, held, f, g, i, j)
+            continue
+        mends = then < broken - ENOUGH
+        if mends:
+            needed = -1.0
+        elif value + gain < needed:
+            _back(rules, held, f, g, i, j)
             continue
         count = list_terms(f, i, j, -1, site_of, arc_start, arc_of, arc_ends, row, at_i, at_j, 0, False)
         if g >= 0:
@@ -186,6 +216,7 @@ def anneal(
             margin_i -= at_i[c] * base[row[c]]
             margin_j -= at_j[c] * base[row[c]]
         if margin_i <= 1e-12 or margin_j <= 1e-12:
+            _back(rules, held, f, g, i, j)
             continue
         new = 0.0  # a sum of single floats in double
         for b in range(blocks):
@@ -211,7 +242,9 @@ def anneal(
                 new = -1.0
                 break
         if new < needed:
+            _back(rules, held, f, g, i, j)
             continue
+        broken = then
         accepted += 1
         moves_left -= moves
         paid += cost
@@ -228,7 +261,7 @@ def anneal(
         set_levels(loads, margin, level, j, zero, level_j)
         rank_again(level, worst, site, i, j)
         value = sum_up(worst, site, weights, reference, exponent, now, gain_one, gain_two, power, spare)
-        if value * math.exp(-paid) > best_worth:
+        if mends or value * math.exp(-paid) > best_worth:
             best_worth = value * math.exp(-paid)
             copy(site_of, best)
     return value, best_worth, step, accepted

@@ -13,9 +13,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from mooring.algorithms.resilient.random_kernels import random_index, random_unit
 from mooring.arrays import Floats, Ints, Words
 from mooring.model.placement.copy_kernels import copy
+from mooring.model.placement.random_kernels import random_index, random_unit
 
 OVERLOADED = 1e12
 """Far more than any allowed site can cost: what is overloaded at the lower bounds is mended first."""

@@ -31,8 +31,13 @@ Approach = Literal["ratio", "weight"]
 # leaves out a good part of the arcs whatever the costs are.
 SWEEP_QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.9)
 # Dear arcs need clusters of two to four node shares. Where crossing is cheap, one to one and a half gave
-# up to 16% more on section 7.1 graphs of 100 operators; above four, clusters become the bottleneck.
+# up to 16% more on section 7.1 graphs of 100 operators; above four, clusters become the bottleneck. That is
+# where a fragment is a small part of a share: the caps grow with the heaviest fragments, or nothing merges.
 SWEEP_CAPS = (1.0, 1.5, 2.0, 3.0, 4.0)
+FRAGMENT_CAPS = (2.0, 3.0, 4.0, 6.0)
+"""In heavy fragments, where one of them is more than half a node share."""
+HEAVY = 0.9
+"""The quantile of the fragments' weights that counts as heavy."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +59,17 @@ def sweep(model: LoadModel) -> Iterator[Clustering]:
     finite = np.where(np.isfinite(ratios), ratios, np.finfo(np.float64).max)
     thresholds = sorted(set(np.quantile(finite, SWEEP_QUANTILES, method="lower").tolist()))
     approaches: tuple[Approach, ...] = ("ratio", "weight")
-    for approach, threshold, cap in itertools.product(approaches, thresholds, SWEEP_CAPS):
+    for approach, threshold, cap in itertools.product(approaches, thresholds, sweep_caps(model)):
         yield Clustering(approach, threshold, cap)
+
+
+def sweep_caps(model: LoadModel) -> tuple[float, ...]:
+    """In node shares: those that pay off for small fragments, and multiples of a heavy one."""
+    totals = np.where(model.totals > 0.0, model.totals, np.inf)
+    squares = np.asarray(model.coefficients.power(2) @ (1.0 / totals**2)).ravel()
+    heavy = float(np.sqrt(np.quantile(squares, HEAVY))) * model.site_count
+    more = (times * heavy for times in FRAGMENT_CAPS) if heavy > 0.5 else ()
+    return tuple(sorted({*SWEEP_CAPS, *(cap for cap in more if cap < model.site_count)}))
 
 
 def clustering_ratios(model: LoadModel) -> Floats:

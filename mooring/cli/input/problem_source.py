@@ -114,7 +114,7 @@ def source_sentences(layout: Layout | None, made: Plan) -> list[str]:
     """Why a plan is as it is. Where a project's costs or rates are assumed, that is said instead of how far
     its rates could grow.
     """
-    given = list(made.explanation.sentences)
+    given = list(made.sentences)
     assumed = assumed_sentence(layout)
     if assumed is None:
         return given

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -201,16 +201,24 @@ def _factor(factor: float | None) -> Text:
 
 
 def comparison_tables(
-    placed: Mapping[str, Metrics], plan_seconds: Mapping[str, float], width: int
+    placed: Mapping[str, Metrics],
+    plan_seconds: Mapping[str, float],
+    width: int,
+    unranked: Collection[str] = (),
 ) -> list[Table]:
     """Policies in rows, metrics in columns, the best of each column highlighted; several tables one below the
-    other where one would be wider than `width`.
+    other where one would be wider than `width`. Nothing of the `unranked` is the best.
     """
     values = {name: _compared_values(metrics) for name, metrics in placed.items()}
     columns: list[tuple[str, list[Text]]] = []
     for key, heading, sign, form in COMPARED:
-        if found := [sign * own[key] for own in values.values() if key in own]:
-            cells = [_compared_cell(own.get(key), sign, max(found), form) for own in values.values()]
+        if any(key in own for own in values.values()):
+            ranked = {name: own[key] for name, own in values.items() if key in own and name not in unranked}
+            best = max((sign * value for value in ranked.values()), default=inf)
+            cells = [
+                _compared_cell(own.get(key), sign, best if name in ranked else inf, form)
+                for name, own in values.items()
+            ]
             columns.append((heading, cells))
     columns.append(("time to\nplan", [Text(duration(plan_seconds[name])) for name in values]))
     names = [Text(name) for name in values]
@@ -254,7 +262,7 @@ def _compared_values(metrics: Metrics) -> dict[str, float]:
 def _compared_cell(value: float | None, sign: int, best: float, form: str) -> Text:
     if value is None:
         return Text("")
-    is_best = sign * value >= best - 1e-3 * abs(best)
+    is_best = best < inf and sign * value >= best - 1e-3 * abs(best)
     return Text(written(value, form), style="bold green" if is_best else "")
 
 

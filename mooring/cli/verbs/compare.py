@@ -38,7 +38,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
     terminal.print(f"[bold]{escape(str(args.problem))}[/bold]")
     if found.plans:
         metrics = {name: made.metrics for name, made in found.plans.items()}
-        for table in comparison_tables(metrics, seconds, terminal.out.width):
+        partial = [name for name, made in found.plans.items() if made.rejected]
+        for table in comparison_tables(metrics, seconds, terminal.out.width, partial):
             terminal.print(table)
     for name, made in found.items():
         if isinstance(made, str):
@@ -46,6 +47,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         elif made.rejected:
             said = rejections(made.rejected, len(problem.queries))
             terminal.print(f"[yellow]{escape(name)}[/yellow]{escape(said)}")
+        elif made.overload is not None:
+            terminal.print(f"[yellow]{escape(name)}[/yellow] overloads {escape(made.overload.named)}")
     if found.best is not None:
         worth = found.worth(found.best)
         share = f"10^{worth:.1f}" if found.best_by.endswith("_log10") else f"{worth:.1%}"

@@ -13,6 +13,7 @@ from mooring.cli.input.files import write_text
 from mooring.cli.input.given_algorithm import POLICY_HELP, given_policy
 from mooring.cli.input.parsing import Parser, add_problem, count, seconds, settings
 from mooring.cli.input.problem_source import (
+    assumed_sentence,
     left_sites,
     read_source,
     source_notes,
@@ -28,7 +29,7 @@ from mooring.cli.output.tables import (
 )
 from mooring.cli.output.terminal import Terminal, as_json_text
 from mooring.controller.initial_placement import plan_around
-from mooring.errors import InputError
+from mooring.errors import InfeasibleError, InputError
 from mooring.model.placement.closed_sites import closed_problem
 from mooring.model.placement.placement_file import read_placement
 from mooring.planning import plan
@@ -121,4 +122,9 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.print(f"[yellow]statistics:[/yellow] {escape(note)}")
         if args.output is not None:
             terminal.print(f"Wrote {escape(str(args.output))}")
-    return 0
+    if made.overload is None:
+        return 0
+    if assumed_sentence(layout) is not None:
+        terminal.note("the costs behind this overload are assumed; `mooring profile` measures them")
+        return 0
+    return InfeasibleError.exit_code

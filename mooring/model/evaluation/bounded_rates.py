@@ -81,6 +81,7 @@ def upper_bounds(problem: Problem, model: LoadModel) -> Floats:
     """Of the variables, infinite where there is none; introduced ones by the rates they follow from."""
     rates = np.array([np.inf if s.max_rate is None else s.max_rate for s in problem.streams])
     finite = np.where(np.isfinite(rates), rates, 1e300)
+    varying = np.full(len(model.independent) - model.stream_count, 1e300)  # any selectivity may come
     with np.errstate(over="ignore", invalid="ignore"):
-        values = model.variable_values(finite)
+        values = model.resolved(np.concatenate([finite, varying]))
     return np.where(np.isfinite(values) & (values < 1e200), values, np.inf)

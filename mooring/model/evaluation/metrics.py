@@ -25,7 +25,7 @@ from mooring.model.load.feasible.sparse_feasible_set import (
     SparseFeasibleSet,
     feasible_set_of,
 )
-from mooring.model.load.feasible.true_feasible_set import loading_streams, true_ratio
+from mooring.model.load.feasible.true_feasible_set import loading_axes, true_ratio
 from mooring.model.load.model import LoadModel
 from mooring.model.load.queued.latencies import queued_latencies
 from mooring.model.placement.placement import Placement
@@ -128,7 +128,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
     """Over many variables only."""
     feasible_ratio_log10_error: float | UnsetType = UNSET
     true_feasible_ratio: float | UnsetType = UNSET
-    """Of the rates that all sites together could carry, where joins or varying outputs bend the load."""
+    """Of the rates that all sites together could carry, where joins bend the load."""
     true_feasible_ratio_error: float | UnsetType = UNSET
     feasible_ratio_below_max: float | UnsetType | None = UNSET
     feasible_ratio_below_max_error: float | UnsetType | None = UNSET
@@ -211,7 +211,7 @@ def _ratios(
     else:
         ratio = _feasible_ratio(feasible_set, points, seed)
         metrics = {"feasible_ratio": ratio.value, "feasible_ratio_error": ratio.standard_error}
-    if model.definitions:
+    if model.bends:
         metrics |= _true_metrics(model, placement, points, seed)
     if not np.isfinite(upper[model.active]).any():
         return metrics
@@ -252,7 +252,7 @@ def _feasible_ratio(feasible_set: FeasibleSet, points: int | None, seed: int) ->
 def _true_metrics(model: LoadModel, placement: Placement, points: int | None, seed: int) -> dict[str, Any]:
     """Nothing where the true set is unbounded, since a stream loads only by meeting others, which may be
     silent; nor over many streams, where directions do not find its volume."""
-    if len(loading_streams(model)) > MANY_VARIABLES:
+    if len(loading_axes(model)) > MANY_VARIABLES:
         return {}
     try:
         true = true_ratio(model, placement.site_of_fragment, points=points or DEFAULT_POINTS, seed=seed)

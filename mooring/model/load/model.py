@@ -257,6 +257,28 @@ class LoadModel:
             x[..., definition.variable] = definition.value(x)
         return x
 
+    @cached_property
+    def independent(self) -> Ints:
+        """Variables that follow from no others: stream rates, and outputs whose selectivity varies."""
+        varying = [k for k, variable in enumerate(self.variables) if variable.kind == "output"]
+        return np.concatenate([np.arange(self.stream_count), np.array(varying, dtype=np.int64)])
+
+    @property
+    def bends(self) -> bool:
+        """Whether some variable is a product of others: the pairs of a join."""
+        return len(self.independent) < len(self.variables)
+
+    def resolved(self, values: npt.ArrayLike) -> Floats:
+        """All variables where the independent ones (last axis) have these values: pairs are what they are,
+        outputs vary by themselves."""
+        values = np.asarray(values, dtype=np.float64)
+        x = np.zeros((*values.shape[:-1], len(self.variables)))
+        x[..., self.independent] = values
+        for definition in self.definitions:
+            if definition.right is not None:
+                x[..., definition.variable] = definition.value(x)
+        return x
+
     def _values_by_level(self, rates: Floats) -> Floats:
         points = rates.reshape(-1, self.stream_count)
         x = np.zeros((len(self.variables), len(points)))  # as products with sparse matrices need it

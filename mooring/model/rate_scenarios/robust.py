@@ -90,7 +90,8 @@ def load_factors(problem: Problem, errors: Floats, draws: int, rng: np.random.Ge
         else:
             inflow = np.ones(draws)
         result[j] = inflow * cost[j]
-        flow[graph.stream_count + j] = inflow * selectivity[j]
+        if not operator.variable:  # else its output is a variable of its own
+            flow[graph.stream_count + j] = inflow * selectivity[j]
     return result
 
 

@@ -1,9 +1,10 @@
-"""Plans for the true feasible set of graphs that are not linear, in the space of stream rates.
+"""Plans for the true feasible set of graphs with joins, in the space of what varies by itself.
 
 The linearised model lets the pairs of a join vary on their own; here they are what the streams make of
-them. Along a ray from the minimum rates every variable is a polynomial in the level: a stream's rate is
-linear, the pairs of a join are the product of its sides. So the loads stay arrays of coefficients, and the
-search solves for the level at which a site saturates.
+them. Outputs whose selectivity varies keep an axis of their own. Along a ray from the minimum rates every
+variable is a polynomial in the level: a stream's rate is linear, the pairs of a join are the product of its
+sides. So the loads stay arrays of coefficients, and the search solves for the level at which a site
+saturates.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from mooring.arrays import Floats, Ints
 from mooring.model.load.feasible.directions import MANY_VARIABLES
-from mooring.model.load.feasible.true_feasible_set import loading_streams
+from mooring.model.load.feasible.true_feasible_set import loading_axes
 from mooring.model.load.model import LoadModel, SparseVector
 from mooring.model.rate_scenarios.scenarios import (
     Scenarios,
@@ -40,21 +41,21 @@ class TrueVolume:
     @staticmethod
     def supports(model: LoadModel) -> bool:
         """Whether there is a true set to speak of: not linear, of moderate degree, and bounded."""
-        if not model.definitions or degree(model) > MOST_POWERS:
+        if not model.bends or degree(model) > MOST_POWERS:
             return False
-        streams = loading_streams(model)
-        axes = np.zeros((len(streams), model.stream_count))
-        axes[np.arange(len(streams)), streams] = 1.0
+        own = loading_axes(model)
+        axes = np.zeros((len(own), len(model.independent)))
+        axes[np.arange(len(own)), own] = 1.0
         totals = np.tensordot(model.totals, ray_polynomials(model, axes), axes=1)
         return bool(np.all(totals[:, 1:].sum(axis=1) > 0.0))
 
     def scenarios(self, count: int, rng: np.random.Generator) -> Scenarios:
         model = self.model
-        streams = loading_streams(model)
-        axes = np.zeros((len(streams), model.stream_count))
-        axes[np.arange(len(streams)), streams] = 1.0
+        own = loading_axes(model)
+        axes = np.zeros((len(own), len(model.independent)))
+        axes[np.arange(len(own)), own] = 1.0
         axes *= self._ends(axes)[:, None]
-        rays = simplex_directions(len(streams), count, rng) @ axes
+        rays = simplex_directions(len(own), count, rng) @ axes
         ends = self._ends(rays)
         polynomials = ray_polynomials(model, rays * ends[:, None])
         cores = charged_rows(model)
@@ -62,11 +63,11 @@ class TrueVolume:
         rows = np.empty((cores.shape[0], powers, count), dtype=np.float32)
         for p in range(powers):
             rows[:, p, :] = cores @ polynomials[:, :, p + 1] / model.capacity_left_cores
-        exponent = min(len(streams), MANY_VARIABLES)
+        exponent = min(len(own), MANY_VARIABLES)
         weights = ends**exponent
         return Scenarios(
             rows=rows,
-            base=base_of_rows(model, cores, model.variable_values(model.lower[: model.stream_count])),
+            base=base_of_rows(model, cores, model.resolved(model.lower[model.independent])),
             capacity=model.capacity_cores / model.capacity_left_cores,
             weights=(weights / weights.sum()).astype(np.float32),
             exponent=exponent,
@@ -105,8 +106,10 @@ def degree(model: LoadModel) -> int:
     """The highest power of the level that any load has."""
     degrees = [1] * len(model.variables)
     for definition in model.definitions:
+        if definition.right is None:  # an output that varies by itself
+            continue
         left = max((degrees[k] for k in definition.left), default=0)
-        right = max((degrees[k] for k in definition.right or ()), default=0)
+        right = max((degrees[k] for k in definition.right), default=0)
         degrees[definition.variable] = left + right
     return max((degrees[k] for k in model.active), default=1)
 
@@ -114,8 +117,8 @@ def degree(model: LoadModel) -> int:
 def ray_polynomials(model: LoadModel, rays: Floats) -> Floats:
     """Variables x rays x (degree + 1): each variable along minimum rates + t x ray, as powers of t."""
     result = np.zeros((len(model.variables), len(rays), max(degree(model), 1) + 1))
-    result[: model.stream_count, :, 0] = model.lower[: model.stream_count, None]
-    result[: model.stream_count, :, 1] = rays.T
+    result[model.independent, :, 0] = model.lower[model.independent, None]
+    result[model.independent, :, 1] = rays.T
 
     def form(vector: SparseVector) -> Floats:
         total = np.zeros(result.shape[1:])
@@ -124,10 +127,9 @@ def ray_polynomials(model: LoadModel, rays: Floats) -> Floats:
         return total
 
     for definition in model.definitions:
-        value = definition.factor * form(definition.left)
         if definition.right is not None:
-            value = _product(value, form(definition.right))
-        result[definition.variable] = value
+            value = definition.factor * form(definition.left)
+            result[definition.variable] = _product(value, form(definition.right))
     return result
 
 

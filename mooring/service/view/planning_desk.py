@@ -86,7 +86,7 @@ class PlanningDesk:
             "placement": made.placement.as_dict(),
             "rejected": dict(made.rejected),
             "metrics": made.metrics.as_json(),
-            "explanation": list(made.explanation.sentences),
+            "explanation": list(made.sentences),
             "picture": self._picture(made, trial),
         }
 
