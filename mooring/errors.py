@@ -126,6 +126,20 @@ class InfeasibleError(MooringError):
     exit_code = 3
 
 
+class ConflictError(InfeasibleError):
+    """Goals that no placement keeps together."""
+
+    def __init__(self, goals: Sequence[tuple[str, str]]) -> None:
+        """`goals`: field and words of each; without any one of them, the rest can be kept."""
+        self.goals = tuple(goals)
+        listed = "; ".join(f"{words} ({field})" for field, words in goals)
+        what = "these goals together" if len(self.goals) > 1 else "this goal"
+        super().__init__(f"no placement keeps {what}: {listed}", remedy="change or remove one of them")
+
+    def as_json(self) -> dict[str, object]:
+        return {**super().as_json(), "conflict": [{"field": f, "goal": words} for f, words in self.goals]}
+
+
 class EngineError(MooringError):
     """The engine that runs the operators failed or could not be reached."""
 

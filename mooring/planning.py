@@ -25,7 +25,7 @@ from mooring.model.bounds.upper_bound import upper_bound
 from mooring.model.evaluation.explanation import Explanation, Subject, explain
 from mooring.model.evaluation.metrics import HeadroomMetric, Metrics, evaluate_placement, headroom_metric
 from mooring.model.evaluation.network_explanation import NetworkExplanation
-from mooring.model.goals.overload import Overload, overload_of
+from mooring.model.goals.overload import PresentOverload, overload_of
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.log_volume import LogEstimate
 from mooring.model.load.model import LoadModel
@@ -102,7 +102,7 @@ class Plan:
         )
 
     @cached_property
-    def overload(self) -> Overload | None:
+    def overload(self) -> PresentOverload | None:
         """What it overloads at the present or minimum rates; None: nothing."""
         return overload_of(self.model, self.placement)
 

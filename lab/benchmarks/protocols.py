@@ -39,7 +39,7 @@ from mooring.algorithms.relaxation.machines.params import OptimiserParams
 from mooring.algorithms.relaxation.migration import MigrationParams
 from mooring.cli.output.result_table import ResultTable
 from mooring.coordination.gossip import GossipParams, gossip_machines
-from mooring.model.evaluation.network_metrics import network_metrics
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import Replay

@@ -66,6 +66,7 @@ class Algorithm:
 _ALL = (
     Algorithm("rod", "ROD", "rod.policy:Rod"),
     Algorithm("resilient", "ROD", "resilient.policy:Resilient"),
+    Algorithm("combined", policy="combined.policy:Combined"),
     Algorithm("random", policy="baselines.random_placement:Random"),
     Algorithm("llf", policy="baselines.llf:LargestLoadFirst"),
     Algorithm("max_rate", policy="baselines.max_rate:MaxRate"),

@@ -24,13 +24,13 @@ from scipy.sparse import csr_array, diags_array
 from mooring.arrays import Bools, Floats, Ints
 from mooring.contracts.decider import Prediction, Proposal, ProposedMove, Stall
 from mooring.model.deployment.moves import Move
-from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.load.feasible.batch_time import growth_by_batch_time
 from mooring.model.load.feasible.headroom import Growth, growth_of_all
 from mooring.model.load.feasible.memory import StateMemory, growth_by_memory
 from mooring.model.load.micro_batches import BatchTimes, micro_batches
 from mooring.model.load.model import LoadModel
+from mooring.model.placement.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 

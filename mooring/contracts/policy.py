@@ -9,12 +9,17 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from mooring.contracts.deadline import NO_DEADLINE, Deadline
-from mooring.errors import InfeasibleError, InputError, UnsupportedError
+from mooring.errors import ConflictError, InfeasibleError, InputError, UnsupportedError
 from mooring.model.evaluation.explanation import Subject
+from mooring.model.goals.conflicts import conflict
+from mooring.model.goals.mending import mended
+from mooring.model.goals.merging import merged, on_merged, on_whole
+from mooring.model.goals.rules import RuleBook
 from mooring.model.load.build import build_load_model
 from mooring.model.load.limits import require_some_capacity
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
+from mooring.model.placement.goal_checker import has_goals
 from mooring.model.placement.limited_moves import hold_immovable, limit_moves
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
@@ -71,6 +76,7 @@ def place(
     max_moves: int | None = None,
 ) -> tuple[Placement, LoadModel]:
     """The checked result of a policy for a problem, and the load model of the placed operators."""
+    whole, problem = problem, merged(problem)
     reason = policy.unsupported(problem)
     if reason is not None:
         raise UnsupportedError(f"policy {policy.name} cannot place this problem: {reason}")
@@ -80,6 +86,8 @@ def place(
             field="current",
             remedy=f"start from another plan; {policy.name} leaves out no queries, overlay may",
         )
+    if current is not None and problem is not whole and not current.rejected:
+        current = on_merged(current, problem)
     model = build_load_model(problem)
     require_some_capacity(model)
     if current is not None and not current.rejected:
@@ -93,12 +101,58 @@ def place(
         current=current,
         max_moves=max_moves,
     )
-    placement = policy.place(problem, context)
+    try:
+        placement = policy.place(problem, context)
+    except InfeasibleError:
+        if has_goals(whole):
+            _refuse_conflict(whole)
+        raise
     if current is not None and max_moves is not None and not (current.rejected or placement.rejected):
         placement = limit_moves(model, current, placement, max_moves)
     if placement.rejected:
         model = build_load_model(placement.problem)
     wrong = violations(placement.problem, model, placement)
-    if wrong:
+    if wrong and has_goals(whole):
+        placement = _kept(policy, whole, placement, model, context, wrong)
+    elif wrong:
         raise InfeasibleError(f"policy {policy.name} found no valid placement: {wrong[0]}")
+    if problem is not whole:
+        placement = on_whole(placement, whole)
+        model = build_load_model(placement.problem)
     return placement, model
+
+
+def _kept(
+    policy: Policy,
+    whole: Problem,
+    placement: Placement,
+    model: LoadModel,
+    context: Context,
+    wrong: list[str],
+) -> Placement:
+    """The nearest placement that keeps the goals which a policy's own does not know. What papers published
+    stays as it is, and is refused."""
+    if getattr(policy, "as_published", False):
+        _refuse_conflict(whole)
+        raise UnsupportedError(
+            f"policy {policy.name} takes no account of goals, and its plan breaks {len(wrong)}: {wrong[0]}",
+            remedy="combined and resilient keep them",
+        )
+    homes = None if context.current is None or placement.rejected else context.current.site_of_fragment
+    book = RuleBook(model, placement.problem)
+    sites = mended(book, placement.site_of_fragment, context.rng, homes=homes, most_away=context.max_moves)
+    found = Placement(placement.problem, sites, placement.rejected)
+    if left := violations(placement.problem, model, found):
+        _refuse_conflict(whole)
+        raise InfeasibleError(
+            f"policy {policy.name} found no placement that keeps all goals: {left[0]}",
+            remedy="whether there is one is not proven; relax a goal, or allow more moves",
+        )
+    return found
+
+
+def _refuse_conflict(problem: Problem) -> None:
+    """Say which goals cannot be kept together, where that is so."""
+    found = conflict(problem)
+    if found:
+        raise ConflictError([(each.field, each.words) for each in found])

@@ -31,7 +31,7 @@ from lab.networks.measured_series import planetlab_series
 from mooring.algorithms.catalogue import ALGORITHMS, Deciding, make_decider
 from mooring.arrays import Floats
 from mooring.controller.guards import GuardOptions
-from mooring.model.evaluation.network_metrics import query_latencies_ms
+from mooring.model.placement.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.changes.change import Change, Changes, LatencyChange, RateReplay
 from mooring.model.problem.generate import GraphParameters, generate_problem

@@ -27,7 +27,7 @@ from mooring.algorithms.ants.policy import Ants
 from mooring.arrays import Ints
 from mooring.contracts.policy import Context
 from mooring.figure_style import colour_of
-from mooring.model.evaluation.network_metrics import network_metrics
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.progress import Report
 

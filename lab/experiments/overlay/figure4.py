@@ -25,8 +25,8 @@ from lab.experiments.trials import Row, run_trials
 from mooring.algorithms.overlay.policy import Overlay
 from mooring.contracts.policy import Context
 from mooring.figure_style import colour_of
-from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.placement.admission import without_queries
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.progress import Report
 

@@ -98,6 +98,7 @@ class Connected:
     """Policy `connected`."""
 
     name: ClassVar[str] = "connected"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "resilience"
 
     def unsupported(self, problem: Problem) -> str | None:

@@ -79,6 +79,7 @@ class Correlation:
     """Policy `correlation`."""
 
     name: ClassVar[str] = "correlation"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "resilience"
 
     samples: int = 100

@@ -47,6 +47,7 @@ class LargestLoadFirst:
     """Policy `llf`: balances the load at the present rates."""
 
     name: ClassVar[str] = "llf"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "resilience"
 
     def unsupported(self, problem: Problem) -> str | None:

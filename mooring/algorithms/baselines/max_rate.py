@@ -30,6 +30,7 @@ class MaxRate:
     """Policy `max_rate`: as `llf`, with every stream at its highest rate."""
 
     name: ClassVar[str] = "max_rate"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "resilience"
 
     def unsupported(self, problem: Problem) -> str | None:

@@ -73,6 +73,7 @@ class Producer:
     """Policy `producer`: every fragment at one of the sites its streams come from, by chance."""
 
     name: ClassVar[str] = "producer"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "network"
 
     def unsupported(self, problem: Problem) -> str | None:
@@ -94,6 +95,7 @@ class Consumer:
     several."""
 
     name: ClassVar[str] = "consumer"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "network"
 
     def unsupported(self, problem: Problem) -> str | None:
@@ -118,6 +120,7 @@ class IpMulticast:
     """
 
     name: ClassVar[str] = "ip_multicast"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "network"
 
     def unsupported(self, problem: Problem) -> str | None:

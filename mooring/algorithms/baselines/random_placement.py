@@ -49,6 +49,7 @@ class Random:
     """Policy `random`."""
 
     name: ClassVar[str] = "random"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "resilience"
 
     balanced: bool = True

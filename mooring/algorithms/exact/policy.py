@@ -139,6 +139,7 @@ class Optimal:
     """Policy `optimal`."""
 
     name: ClassVar[str] = "optimal"
+    as_published: ClassVar[bool] = True
 
     objective: ObjectiveName = "resilience"
     """Objective: the largest feasible ratio (resilience), the fewest bytes in flight (network), or the

@@ -37,7 +37,7 @@ from mooring.contracts.decider import DeciderWish, Proposal, ProposedMove
 from mooring.contracts.picture import Picture
 from mooring.contracts.policy import Context
 from mooring.model.deployment.moves import Move
-from mooring.model.evaluation.network_metrics import query_latencies_ms
+from mooring.model.placement.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import as_matrix, both_ways, why_no_matrix
 from mooring.quantity import milliseconds

@@ -109,7 +109,7 @@ class Resilient:
     def place(self, problem: Problem, context: Context) -> Placement:
         model = context.load
         book = RuleBook(model, problem, self.reserve)
-        objective = self._objective(problem, model)
+        objective = self.objective_for(problem, model)
         if context.current is not None:
             sites = improve_running(self, problem, model, objective, context, book)
             return Placement(problem, sites)
@@ -128,7 +128,8 @@ class Resilient:
         rows = max(model.fragment_count + len(model.arcs.source_site) * (model.arcs.comm_us > 0.0), 1)
         return int(max(LEAST_SCENARIOS, min(wanted, MOST_CELLS // rows, MOST_DRAWN // variables)))
 
-    def _objective(self, problem: Problem, model: LoadModel) -> Objective:
+    def objective_for(self, problem: Problem, model: LoadModel) -> Objective:
+        """What is maximised."""
         stated = np.array([operator.error for operator in problem.operators])
         errors = stated if self.error is None else np.full(len(stated), self.error)
         if self.objective == "history" and problem.history is not None:

@@ -118,6 +118,10 @@ def clustered(model: LoadModel, cluster_of: Ints) -> LoadModel:
         memory_mb=gather @ model.memory_mb,
         pinned_site=pinned,
         arcs=_outer_arcs(model.arcs, cluster_of),
+        resources=tuple(
+            replace(each, coefficients=csr_array(gather @ each.coefficients), fixed=gather @ each.fixed)
+            for each in model.resources
+        ),
     )
 
 

@@ -93,6 +93,7 @@ class Rod:
     """Policy `rod`."""
 
     name: ClassVar[str] = "rod"
+    as_published: ClassVar[bool] = True
     about: ClassVar[Subject] = "resilience"
 
     class_one: ClassOne = "plane_distance"

@@ -18,10 +18,10 @@ from mooring.cli.input.problem_source import is_project, read_source, source_not
 from mooring.cli.output.graph_tree import GraphTree
 from mooring.cli.output.terminal import Terminal
 from mooring.errors import EngineError, InfeasibleError, InputError
-from mooring.model.evaluation.network_metrics import least_latencies_ms
 from mooring.model.load.build import build_load_model
 from mooring.model.load.limits import require_some_capacity
 from mooring.model.load.model import LoadModel
+from mooring.model.placement.network_metrics import least_latencies_ms
 from mooring.model.placement.site_limits import SLACK, without_room
 from mooring.model.problem.fingerprint import fingerprint
 from mooring.model.problem.problem import Problem

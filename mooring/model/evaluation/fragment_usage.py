@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mooring.arrays import Floats
-from mooring.model.evaluation.network_metrics import ANYWHERE, node_sites, reader_parts
 from mooring.model.placement.links import node_flows
+from mooring.model.placement.network_metrics import ANYWHERE, node_sites, reader_parts
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import Latencies
 

@@ -14,7 +14,6 @@ from msgspec import UNSET, UnsetType, structs
 from mooring.arrays import Floats
 from mooring.errors import InfeasibleError, UnsupportedError
 from mooring.model.evaluation.bounded_rates import log_ratio_below, ratio_below, upper_bounds
-from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.load.feasible.directions import MANY_VARIABLES
 from mooring.model.load.feasible.estimate import Estimate
 from mooring.model.load.feasible.feasible_set import DEFAULT_POINTS, FeasibleSet
@@ -28,6 +27,7 @@ from mooring.model.load.feasible.sparse_feasible_set import (
 from mooring.model.load.feasible.true_feasible_set import loading_axes, true_ratio
 from mooring.model.load.model import LoadModel
 from mooring.model.load.queued.latencies import queued_latencies
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.notebook import Cell, bars, data_frame, html_table, save_json
 

@@ -12,10 +12,10 @@ from mooring.model.bounds.network_bound import is_affordable, least_network_usag
 from mooring.model.evaluation.fragment_usage import Flight, flights, usage_at_sites, usage_by_fragment
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.evaluation.metrics import Metrics
-from mooring.model.evaluation.network_metrics import direct_latencies_ms, query_latencies_ms
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
 from mooring.model.placement.links import node_flows
+from mooring.model.placement.network_metrics import direct_latencies_ms, query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import Latencies, why_no_matrix
 from mooring.model.problem.problem import Problem

@@ -35,6 +35,7 @@ def explain_resilience(
     problem = placement.problem
     feasible_set = feasible_set_of(model, placement.site_of_fragment)
     shares = feasible_set.binding_shares(search_points(len(model.active)), seed)
+    shares = shares.reshape(-1, model.site_count).sum(axis=0)  # of its cores and its resources
     bottleneck = int(np.argmax(shares))
     share = float(shares[bottleneck])
     weights = feasible_set.weights_of(bottleneck)

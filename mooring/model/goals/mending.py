@@ -31,9 +31,11 @@ def mended(
     homes: Ints | None = None,
     most_away: int | None = None,
     steps: int | None = None,
+    lightest: float = MARGIN,
 ) -> Ints:
-    """`sites` where they keep the rules already; `homes`: where fragments run now (-1: nowhere)."""
-    best = np.array(sites, dtype=np.int64)
+    """`sites` where they keep the rules already; `homes`: where fragments run now (-1: nowhere); `lightest`:
+    the tier down to which rules are kept."""
+    best = book.at_home(np.array(sites, dtype=np.int64))
     if book.broken(best) == 0.0 or not len(book.free):
         return best
     if steps is None:
@@ -43,6 +45,8 @@ def mended(
     stay = 0.0 if homes is None else STAY * MARGIN / max(len(best), 1)
     away = len(best) if most_away is None else most_away
     for tier in TIERS:
+        if tier < lightest:
+            break
         rules = book.down_to(tier)
         scale = tier * book.typical
         left, floor = book.broken(best, rules), book.least_broken(rules) * (1.0 + ENOUGH) + ENOUGH

@@ -25,7 +25,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class Overload:
+class PresentOverload:
     """Shares of the capacity, above one, by site or by link."""
 
     sites: Mapping[str, float]
@@ -85,7 +85,7 @@ def _listed(named: list[str], count: int) -> str:
     return " and ".join([", ".join(named[:-1]), named[-1]]) if len(named) > 1 else named[0]
 
 
-def overload_of(model: LoadModel, placement: Placement) -> Overload | None:
+def overload_of(model: LoadModel, placement: Placement) -> PresentOverload | None:
     """None where everything is carried."""
     problem, sites = placement.problem, placement.site_of_fragment
     names = [site.name for site in problem.sites]
@@ -104,7 +104,7 @@ def overload_of(model: LoadModel, placement: Placement) -> Overload | None:
     if not present and not links:
         return None
     avoidable, why = _verdict(book, placement)
-    return Overload(present, minimum, links, avoidable, why)
+    return PresentOverload(present, minimum, links, avoidable, why)
 
 
 def _full_links(book: RuleBook, placement: Placement, names: list[str]) -> dict[str, tuple[float, float]]:
@@ -124,7 +124,7 @@ def _verdict(book: RuleBook, placement: Placement) -> tuple[bool | None, str]:
     if book.broken(found, rules) == 0.0:
         moved = int((found != placement.site_of_fragment).sum())
         elsewhere = f"{moved} of {len(found)} fragments elsewhere"
-        return True, f"Another placement carries it all, with {elsewhere}: plan with --policy auto."
+        return True, f"Another placement carries it all, with {elsewhere}: plan with --policy resilient."
     return None, "A search found no placement that carries it all."
 
 

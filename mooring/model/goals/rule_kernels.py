@@ -24,7 +24,7 @@ ENOUGH = 1e-9
 """Violations that differ by less are the same: rounding."""
 
 
-class Rules(NamedTuple):
+class RuleArrays(NamedTuple):
     """What does not change while fragments move. An end is a fragment, or ~site."""
 
     demand: Floats
@@ -81,7 +81,7 @@ class Rules(NamedTuple):
     limit_weight: Floats
 
 
-class Held(NamedTuple):
+class HeldRules(NamedTuple):
     """Of one placement, kept up to date."""
 
     sites: Ints
@@ -124,6 +124,8 @@ def _add(rules, held, row, site, sign) -> None:  # type: ignore[no-untyped-def]
 
 @njit(cache=True)
 def _crowd(rules, held, group, site) -> float:  # type: ignore[no-untyped-def]
+    if site >= rules.allowed.shape[1]:  # what has no site yet
+        return 0.0
     first, second = held.members[group, site, 0], held.members[group, site, 1]
     if rules.isolates[group]:
         return float(min(first, second))
@@ -241,21 +243,27 @@ def shift(rules, held, f, j) -> None:  # type: ignore[no-untyped-def]
     held.sums[PLANES] -= _beyond(rules, held, i) + _beyond(rules, held, j)
     _add(rules, held, f, i, -1.0)
     _add(rules, held, f, j, 1.0)
-    fragments = len(held.sites)
+    fragments, count = len(held.sites), rules.allowed.shape[1]
     for n in range(rules.arc_start[f], rules.arc_start[f + 1]):
         e = rules.arc_of[n]
         other = rules.arc_ends[e, 1] if rules.arc_ends[e, 0] == f else rules.arc_ends[e, 0]
         end = _end(held.sites, other)
-        row = fragments + e
-        if end == i:  # begins to cross
-            _add(rules, held, row, i, 1.0)
-            _add(rules, held, row, j, 1.0)
-        elif end == j:  # ceases to
+        if end >= count:
+            continue
+        row, crossed, crosses = fragments + e, end != i and i < count, end != j and j < count
+        if crossed:
             _add(rules, held, row, i, -1.0)
-            _add(rules, held, row, j, -1.0)
-        else:
-            _add(rules, held, row, i, -1.0)
+        if crosses:
             _add(rules, held, row, j, 1.0)
+        change = (1.0 if crosses else 0.0) - (1.0 if crossed else 0.0)
+        if change == 0.0:
+            continue
+        if end in (i, j):
+            _add(rules, held, row, end, change)
+        else:  # where f has no site yet, or no longer
+            held.sums[PLANES] -= _beyond(rules, held, end)
+            _add(rules, held, row, end, change)
+            held.sums[PLANES] += _beyond(rules, held, end)
     held.sums[PLANES] += _beyond(rules, held, i) + _beyond(rules, held, j)
     _count(rules, held, f, i, -1)
     _count(rules, held, f, j, 1)
@@ -266,6 +274,39 @@ def shift(rules, held, f, j) -> None:  # type: ignore[no-untyped-def]
         _add_node(rules, held, rules.beside[n], 1.0)
     if len(rules.limit) > 0:
         set_latencies(rules, held)
+
+
+@njit(cache=True)
+def look_everywhere(rules, held, order: Ints, most: int) -> int:  # type: ignore[no-untyped-def]
+    """Whether some placement keeps all rules, by trying them all: 1 where `held` is one, 0 where there is
+    none, -1 where more than `most` partial ones would have to be looked at.
+
+    All of `order` begin at a site beyond the last, where nothing counts. What a partial placement breaks,
+    those that it leads to break too.
+    """
+    count, depth, looked = rules.allowed.shape[1], 0, 0
+    at = np.full(len(order) + 1, -1, np.int64)
+    if violation(held) > ENOUGH:
+        return 0
+    while depth < len(order):
+        f = order[depth]
+        at[depth] += 1
+        while at[depth] < count and not rules.allowed[rules.kind[f], at[depth]]:
+            at[depth] += 1
+        if at[depth] == count:
+            shift(rules, held, f, count)
+            at[depth] = -1
+            depth -= 1
+            if depth < 0:
+                return 0
+            continue
+        looked += 1
+        if looked > most:
+            return -1
+        shift(rules, held, f, at[depth])
+        if violation(held) <= ENOUGH:
+            depth += 1
+    return 1
 
 
 @njit(cache=True)

@@ -3,7 +3,7 @@
 They come in tiers, each a thousand times as heavy as the next, so that a sum of what is broken compares
 placements in the right order:
 
-1. what makes a placement invalid: fixed load and memory beyond a site;
+1. what makes a placement invalid: fixed load and memory beyond a site, and broken goals that are hard;
 2. the present: the load at the present and at the minimum rates, and flows beyond the bandwidth of a link;
 3. the margin: the same loads with a reserve left free at every site.
 
@@ -15,17 +15,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from mooring.arrays import Bools, Floats, Ints
 from mooring.model.goals import rule_kernels
-from mooring.model.goals.rule_kernels import ANYWHERE, ENOUGH, Held, Rules
+from mooring.model.goals.rule_kernels import ANYWHERE, ENOUGH, HeldRules, RuleArrays
 from mooring.model.load.model import LoadModel
+from mooring.model.placement.goal_checker import fragments_of, most_used, outsiders, sites_named
 from mooring.model.placement.links import node_flows
 from mooring.model.placement.site_limits import SLACK
 from mooring.model.problem.problem import Problem
+from mooring.model.problem.query import Query
 
 INVALID, PRESENT, MARGIN = 1e6, 1e3, 1.0
 TIERS = (INVALID, PRESENT, MARGIN)
@@ -51,14 +54,36 @@ class Plane:
 class RuleBook:
     """The rules of one problem, or of a load model alone."""
 
-    def __init__(self, model: LoadModel, problem: Problem | None = None, reserve: float = RESERVE) -> None:
+    def __init__(
+        self,
+        model: LoadModel,
+        problem: Problem | None = None,
+        reserve: float = RESERVE,
+        *,
+        flows: bool = False,
+        soft_limits: bool = False,
+    ) -> None:
+        """`flows`: keep the bytes in flight; `soft_limits`: of queries, where goals do not state them."""
         self.model, self.problem = model, problem
         self.planes = load_planes(model, reserve)
-        self.rules = _arrays(model, problem, self.planes)
+        if problem is not None:
+            self.planes += goal_planes(model, problem)
+        self.rules = _arrays(model, problem, self.planes, flows, soft_limits)
 
     @cached_property
     def free(self) -> Ints:
-        return np.flatnonzero(self.model.pinned_site < 0)
+        """Fragments that may be at more than one site."""
+        choice = self.rules.allowed.sum(axis=1)[self.rules.kind] > 1
+        return np.flatnonzero((self.model.pinned_site < 0) & choice)
+
+    def at_home(self, sites: Ints) -> Ints:
+        """The placement with everything that may be at one site only there, and nothing where it may not."""
+        rules, model = self.rules, self.model
+        found = np.where(model.pinned_site >= 0, model.pinned_site, sites)
+        first = rules.allowed.argmax(axis=1)[rules.kind]
+        choice = np.asarray(rules.allowed.any(axis=1))
+        wrong = ~rules.allowed[rules.kind, found] & choice[rules.kind]
+        return np.where(wrong & (model.pinned_site < 0), first, found)
 
     @cached_property
     def typical(self) -> float:
@@ -69,13 +94,17 @@ class RuleBook:
         ]
         return max(shares, default=1.0) or 1.0
 
-    def down_to(self, tier: float) -> Rules:
+    def down_to(self, tier: float) -> RuleArrays:
         """The rules of a tier and of heavier ones."""
+        rules = self.rules
         counts = np.array([plane.tier >= tier for plane in self.planes], dtype=np.float64)
-        links = self.rules.link_weight if tier <= PRESENT else 0.0
-        return self.rules._replace(weight=self.rules.weight * counts, link_weight=links)
+        return rules._replace(
+            weight=rules.weight * counts,
+            link_weight=rules.link_weight if rules.link_weight >= tier else 0.0,
+            limit_weight=np.where(rules.limit_weight >= tier, rules.limit_weight, 0.0),
+        )
 
-    def least_broken(self, rules: Rules) -> float:
+    def least_broken(self, rules: RuleArrays) -> float:
         """No placement breaks less: loads beyond all sites together, and fragments larger than any."""
         total = 0.0
         for p, plane in enumerate(self.planes):
@@ -84,10 +113,11 @@ class RuleBook:
             total += float(rules.weight[p]) * max(beyond_all, float(alone), 0.0)
         return total
 
-    def held(self, sites: Ints, rules: Rules | None = None) -> Held:
+    def held(self, sites: Ints, rules: RuleArrays | None = None) -> HeldRules:
         """What searches keep up to date, for this placement."""
-        rules, count = self.rules if rules is None else rules, self.model.site_count
-        held = Held(
+        rules = self.rules if rules is None else rules
+        count = rules.capacity.shape[0]
+        held = HeldRules(
             np.array(sites, dtype=np.int64),
             np.zeros((count, len(rules.weight))),
             np.zeros((len(rules.isolates), count, 2), dtype=np.int64),
@@ -101,7 +131,7 @@ class RuleBook:
         rule_kernels.hold(rules, held, held.sites.copy())
         return held
 
-    def broken(self, sites: Ints, rules: Rules | None = None) -> float:
+    def broken(self, sites: Ints, rules: RuleArrays | None = None) -> float:
         """How far a placement is from keeping the rules; zero where it keeps them all."""
         found = float(rule_kernels.violation(self.held(sites, rules)))
         return found if found > ENOUGH else 0.0
@@ -135,7 +165,30 @@ def _crossings_load(model: LoadModel) -> bool:
     return model.arcs.comm_us > 0.0 and len(model.arcs.source_site) > 0
 
 
-def _arrays(model: LoadModel, problem: Problem | None, planes: tuple[Plane, ...]) -> Rules:
+def goal_planes(model: LoadModel, problem: Problem) -> tuple[Plane, ...]:
+    """The largest utilisation of sites, and named resources."""
+    planes, most = [], most_used(problem)
+    values = np.maximum(model.present, model.lower)
+    if (most < 1.0).any():
+        load = np.asarray(model.coefficients @ values + model.fixed_cores)
+        crossing = None
+        if _crossings_load(model):
+            crossing = np.asarray(model.arcs.rates @ values) * (model.arcs.comm_us / 1e6)
+        limit = np.where(most < 1.0, most * model.capacity_cores, np.inf)
+        planes.append(Plane("utilisation", load, limit, INVALID, crossing))
+    for resource in model.resources:
+        taken = np.asarray(resource.coefficients @ values + resource.fixed)
+        planes.append(Plane(resource.name, taken, resource.limit, INVALID))
+    return tuple(planes)
+
+
+def _arrays(
+    model: LoadModel,
+    problem: Problem | None,
+    planes: tuple[Plane, ...],
+    flows: bool,
+    soft_limits: bool,
+) -> RuleArrays:
     fragments, sites = model.fragment_count, model.site_count
     arcs = len(model.arcs.source_site) if _crossings_load(model) else 0
     demand = np.zeros((fragments + arcs, len(planes)))
@@ -146,24 +199,65 @@ def _arrays(model: LoadModel, problem: Problem | None, planes: tuple[Plane, ...]
             demand[fragments:, p] = plane.crossing
         capacity[:, p] = plane.capacity * (1.0 + SLACK)
         limited = plane.capacity[np.isfinite(plane.capacity)]
-        weight[p] = plane.tier / max(float(limited.mean()), 1e-300)
-    nobody = np.zeros(fragments + 1, dtype=np.int64)
-    empty = np.zeros(0, dtype=np.int64)
-    return Rules(
+        weight[p] = plane.tier / (float(limited.mean()) or 1.0)
+    limits = _limits(problem, soft_limits)
+    wanted = flows or len(limits["limit"]) > 0
+    return RuleArrays(
         demand=demand,
         capacity=capacity,
         weight=weight,
         **_charged_arcs(model, arcs),
-        kind=np.zeros(fragments, dtype=np.int64),
-        allowed=np.ones((1, sites), dtype=np.bool_),
-        group_start=nobody,
-        group_of=empty,
-        group_side=empty,
-        isolates=np.zeros(0, dtype=np.bool_),
+        **_kinds(model, problem),
+        **_groups(model, problem),
         group_weight=INVALID,
-        **_flows(model, problem),
-        **_limits(),
+        **_flows(model, problem, wanted),
+        **limits,
     )
+
+
+def _kinds(model: LoadModel, problem: Problem | None) -> dict[str, Any]:
+    """Where fragments may be: those with the same choice share a row."""
+    fragments, sites = model.fragment_count, model.site_count
+    kind, rows = np.zeros(fragments, dtype=np.int64), [np.ones(sites, dtype=np.bool_)]
+    if problem is not None:
+        own: dict[int, Bools] = {}
+        for rule, wanted in ((problem.goals.allowed, True), (problem.goals.excluded, False)):
+            for name, places in rule.items():
+                named = np.isin(np.arange(sites), sites_named(problem, places))
+                for fragment in fragments_of(problem, name):
+                    row = own.get(fragment, rows[0])
+                    own[fragment] = row & (named if wanted else ~named)
+        known: dict[bytes, int] = {}
+        for fragment, row in own.items():
+            kind[fragment] = known.setdefault(row.tobytes(), len(rows))
+            if kind[fragment] == len(rows):
+                rows.append(row)
+    return {"kind": kind, "allowed": np.array(rows)}
+
+
+def _groups(model: LoadModel, problem: Problem | None) -> dict[str, Any]:
+    """What is apart, as sets of fragments that share no site."""
+    pairs: list[tuple[list[int], list[int]]] = []
+    if problem is not None:
+        for group in problem.goals.apart:
+            members = [fragments_of(problem, name) for name in group]
+            pairs += list(combinations(members, 2))
+        for query in problem.queries:
+            if query.critical:
+                needed, others = outsiders(problem, model, query.name)
+                pairs.append((sorted(needed), sorted(others)))
+    of: list[list[tuple[int, int]]] = [[] for _ in range(model.fragment_count)]
+    for number, sides in enumerate(pairs):
+        for side, own in enumerate(sides):
+            for fragment in own:
+                of[fragment].append((number, side))
+    flat = [each for own in of for each in own]
+    return {
+        "group_start": starts([len(own) for own in of]),
+        "group_of": np.array([number for number, _ in flat], dtype=np.int64),
+        "group_side": np.array([side for _, side in flat], dtype=np.int64),
+        "isolates": np.ones(len(pairs), dtype=np.bool_),
+    }
 
 
 def _charged_arcs(model: LoadModel, arcs: int) -> dict[str, Any]:
@@ -193,12 +287,19 @@ def _by_owner(fragments: int, ends: list[Ints]) -> dict[str, Any]:
     return {"arc_start": start.astype(np.int64), "arc_of": number[kept][order].astype(np.int64)}
 
 
-def _flows(model: LoadModel, problem: Problem | None) -> dict[str, Any]:
-    """The flows between nodes, where links are limited."""
-    limited = problem is not None and problem.network.bandwidth is not None
-    if problem is None or not limited or node_flows(problem)[1] != "B":
+def _flows(model: LoadModel, problem: Problem | None, wanted: bool) -> dict[str, Any]:
+    """The flows between nodes, where they or the links count."""
+    if problem is None:
         return no_flows(model.fragment_count)
-    return flows_of(problem, model)
+    limited = problem.network.bandwidth is not None and node_flows(problem)[1] == "B"
+    if not wanted and not limited:
+        return no_flows(model.fragment_count)
+    found = flows_of(problem, model)
+    if not limited:
+        found["bandwidth"] = np.zeros((0, 0))
+    if "bandwidth" in problem.goals.limits:
+        found["link_weight"] = INVALID
+    return found
 
 
 def no_flows(fragments: int) -> dict[str, Any]:
@@ -281,19 +382,40 @@ def starts(counts: list[int]) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _limits() -> dict[str, Any]:
+def _limits(problem: Problem | None, soft: bool) -> dict[str, Any]:
+    """Limits of queries, where goals state that they are hard, or a search keeps them where it can."""
     empty, none = np.zeros(0, dtype=np.int64), np.zeros(0)
+    hard = problem is not None and "latency" in problem.goals.limits
+    if problem is None or not (hard or soft) or problem.network.latency_ms is None:
+        queries: tuple[Query, ...] = ()
+    else:
+        queries = problem.queries
+    if problem is None or all(query.max_latency_ms is None for query in queries):
+        return {
+            "hop_from": empty,
+            "hop_to": empty,
+            "hop_ms": none,
+            "end_node": empty,
+            "end_query": empty,
+            "query_site": empty,
+            "limit": none,
+            "limit_weight": none,
+        }
+    graph, fragment_of = problem.graph, problem.fragment_of_operator.tolist()
+    streams, channel_ms = graph.stream_count, problem.network.channel_ms
+    hops = [(node, streams + j) for j in graph.order for port in graph.ports[j] for node in port]
+    between = [
+        node >= streams and fragment_of[node - streams] != fragment_of[here - streams] for node, here in hops
+    ]
+    ends = [(node, q) for q, query in enumerate(queries) for node in problem.nodes_by_name[query.reads]]
+    limits = [np.inf if query.max_latency_ms is None else query.max_latency_ms for query in queries]
     return {
-        "hop_from": empty,
-        "hop_to": empty,
-        "hop_ms": none,
-        "end_node": empty,
-        "end_query": empty,
-        "query_site": empty,
-        "limit": none,
-        "limit_weight": none,
+        "hop_from": np.array([node for node, _ in hops], dtype=np.int64),
+        "hop_to": np.array([here for _, here in hops], dtype=np.int64),
+        "hop_ms": np.where(between, channel_ms, 0.0),
+        "end_node": np.array([node for node, _ in ends], dtype=np.int64),
+        "end_query": np.array([q for _, q in ends], dtype=np.int64),
+        "query_site": np.array([problem.site_index[query.site] for query in queries], dtype=np.int64),
+        "limit": np.array(limits) * (1.0 + SLACK),
+        "limit_weight": np.full(len(queries), INVALID if hard else MARGIN),
     }
-
-
-def allowed_anywhere(sites: int) -> Bools:
-    return np.ones((1, sites), dtype=np.bool_)

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mooring.arrays import Floats, Ints
-from mooring.model.load.model import Arcs, Definition, LoadModel, SparseVector, Variable
+from mooring.model.load.model import Arcs, Definition, LoadModel, ResourceLoad, SparseVector, Variable
+from mooring.model.problem.goals import Need
 from mooring.model.problem.operator import Operator
 from mooring.model.problem.problem import Problem
 
@@ -46,6 +47,7 @@ def build_load_model(problem: Problem) -> LoadModel:
         arcs=_arcs(problem, forms, fragment_of),
         definitions=tuple(forms.definitions),
         parallel=np.array([max(problem.operators[j].parallel for j in f) for f in problem.fragments]),
+        resources=_resources(problem, forms, gather),
     )
     model.present[:] = model.variable_values(problem.rates)
     model.lower[:] = forms.lower_bounds(problem)
@@ -74,6 +76,8 @@ class _RateForms:
         self.outputs: list[SparseVector] = [{k: 1.0} for k in range(len(problem.streams))]
         self.outputs += [{} for _ in problem.operators]
         self.loads: list[SparseVector] = [{} for _ in problem.operators]
+        self.taken: list[SparseVector] = [{} for _ in problem.operators]
+        """Input tuples per second, or pairs, of operators that take a resource per tuple."""
         self._pairs: dict[_PairsKey, tuple[int, float]] = {}
         self._varying: dict[str, int] = {}
         self._problem = problem
@@ -92,14 +96,16 @@ class _RateForms:
             return
         inputs = self.inputs_of(j)
         if operator.kind == "join":
-            if operator.cost_us > 0.0 or output_matters:
+            if operator.cost_us > 0.0 or output_matters or _takes(operator):
                 assert operator.window_s is not None
                 pairs = _scaled(self._pairs_of(operator, operator.window_s, *inputs), operator.share)
+                self.taken[j] = pairs
                 self.loads[j] = _scaled(pairs, operator.cost_us / 1e6)
                 self.outputs[node] = _scaled(pairs, operator.selectivity)
         else:
             shares = [_scaled(form, operator.share) for form in inputs]
             ports = list(zip(operator.inputs, shares, strict=True))
+            self.taken[j] = _sum(shares) if _takes(operator) else {}
             self.loads[j] = _sum(_scaled(form, operator.cost_us_of(name) / 1e6) for name, form in ports)
             self.outputs[node] = _sum(_scaled(form, operator.selectivity_of(name)) for name, form in ports)
             if (known := operator.pairs) is not None:
@@ -159,10 +165,30 @@ def _outputs_that_matter(problem: Problem) -> list[bool]:
         communicates = problem.network.comm_us > 0.0 and (readers or operator.logical_name in read_by_query)
         matters[j] = bool(communicates) or any(
             matters[r]
+            or _takes(problem.operators[r])
             or any(problem.operators[r].cost_us_of(name) > 0.0 for name in problem.operators[r].inputs)
             for r in readers
         )
     return matters
+
+
+def _takes(operator: Operator) -> bool:
+    """Whether it takes a resource per tuple."""
+    return any(need.per_tuple > 0.0 for need in (operator.needs or {}).values())
+
+
+def _resources(problem: Problem, forms: _RateForms, gather: csr_array) -> tuple[ResourceLoad, ...]:
+    """Of every resource that some operator needs."""
+    needed = dict.fromkeys(name for operator in problem.operators for name in operator.needs or ())
+    found = []
+    for name in needed:
+        own = [(operator.needs or {}).get(name, Need()) for operator in problem.operators]
+        rows = [_scaled(form, need.per_tuple) for form, need in zip(forms.taken, own, strict=True)]
+        fixed = np.array([need.fixed for need in own])
+        limit = np.array([(site.resources or {}).get(name, 0.0) for site in problem.sites])
+        per_unit = csr_array(gather @ _sparse_rows(rows, len(forms.variables)))
+        found.append(ResourceLoad(name, per_unit, np.asarray(gather @ fixed), limit))
+    return tuple(found)
 
 
 def _pins(problem: Problem) -> Ints:

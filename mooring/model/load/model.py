@@ -106,6 +106,24 @@ class Arcs:
 
 
 @dataclass(frozen=True, eq=False)
+class ResourceLoad:
+    """What fragments take of a named resource, and what the sites have of it."""
+
+    name: str
+    coefficients: csr_array
+    """Fragments x variables, per unit of the variable."""
+    fixed: Floats
+    """Per fragment."""
+    limit: Floats
+    """Per site."""
+
+    def used(self, site_of_fragment: Ints, values: Floats) -> Floats:
+        """Of every site, where the variables have these values."""
+        taken = self.coefficients @ values + self.fixed
+        return np.asarray(np.bincount(site_of_fragment, taken, len(self.limit)), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class LoadModel:
     variables: tuple[Variable, ...]
     """All streams in the problem's order, then the introduced variables."""
@@ -129,6 +147,7 @@ class LoadModel:
     definitions: tuple[Definition, ...] = ()
     parallel: Floats | None = None
     """Per fragment, the cores that it can use at a time; None: one each."""
+    resources: tuple[ResourceLoad, ...] = ()
 
     @classmethod
     def from_coefficients(

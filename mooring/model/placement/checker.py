@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mooring.model.load.model import LoadModel
+from mooring.model.placement.goal_checker import broken_goals, has_goals
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.site_limits import SLACK
 from mooring.model.problem.problem import Problem
@@ -24,7 +25,8 @@ def violations(problem: Problem, model: LoadModel, placement: Placement) -> list
     ]
     if unknown:
         return unknown
-    return [*_pins(problem, placement), *_limits(problem, model, placement)]
+    found = [*_pins(problem, placement), *_limits(problem, model, placement)]
+    return found + broken_goals(problem, model, placement) if has_goals(problem) else found
 
 
 def _pins(problem: Problem, placement: Placement) -> list[str]:

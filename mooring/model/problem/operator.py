@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from mooring.model.problem.goals import Need
+
 Kind = Literal["map", "filter", "union", "aggregate", "join", "split"]
 KINDS: tuple[Kind, ...] = ("map", "filter", "union", "aggregate", "join", "split")
 
@@ -71,6 +73,8 @@ class Operator(msgspec.Struct, frozen=True, kw_only=True):
     """Cores that its fragment can use at a time, such as one per partition; counted once per fragment."""
     reuse: str | bool | None = None
     """A signature; False forbids sharing; None: derived from kind, parameters and inputs."""
+    needs: dict[str, Need] | None = None
+    """What it takes of named resources; of a split operator, every instance by itself."""
     error: float = 0.0
     """Relative error of cost and selectivity."""
     part_of: str | None = None

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from mooring.arrays import Floats, Ints
 from mooring.model.problem.changes.change import Changes
+from mooring.model.problem.goals import Goals
 from mooring.model.problem.graph import QueryGraph
 from mooring.model.problem.latencies import Latencies
 from mooring.model.problem.network import Network
@@ -38,6 +39,7 @@ class Problem:
     network: Network = field(default_factory=Network)
     history: RateHistory | None = None
     """Past rates of the streams that have any, sampled together."""
+    goals: Goals = field(default_factory=Goals)
     changes: Changes = ()
     """What happens while it runs. Plans are made for what is now."""
 

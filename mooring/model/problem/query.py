@@ -10,3 +10,5 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     reads: str
     site: str
     max_latency_ms: float | None = None
+    critical: bool = False
+    """Nothing that it does not need runs where it runs."""

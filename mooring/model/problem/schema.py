@@ -12,6 +12,7 @@ from typing import Any, get_args
 from mooring.errors import Gathered, InputError
 from mooring.model.problem.changes.change import Changes
 from mooring.model.problem.changes.read_changes import Known, read_changes
+from mooring.model.problem.goals import Goals, needs, read_goals
 from mooring.model.problem.history import read_history_columns
 from mooring.model.problem.operator import KINDS, InputStatistics, MovesAs, Operator, split_by_key
 from mooring.model.problem.problem import Problem
@@ -85,6 +86,7 @@ _SECTIONS: dict[str, Check] = {
     "streams": mapping,
     "operators": mapping,
     "queries": mapping,
+    "goals": mapping,
     "changes": lambda value, path: value,
 }
 OPERATOR_FIELDS: dict[str, Check] = {
@@ -108,10 +110,16 @@ OPERATOR_FIELDS: dict[str, Check] = {
     "parallel": positive,
     "reuse": _reuse,
     "error": number,
+    "needs": needs,
     "instances": whole,
     "shares": _shares,
 }
-QUERY_FIELDS: dict[str, Check] = {"reads": name, "site": name, "max_latency_ms": positive}
+QUERY_FIELDS: dict[str, Check] = {
+    "reads": name,
+    "site": name,
+    "max_latency_ms": positive,
+    "critical": boolean,
+}
 _NOT_WITH_LOAD = (
     "inputs",
     "cost_us",
@@ -145,9 +153,13 @@ def problem_from_data(data: object, folder: Path | None = None) -> Problem:
     if not (sections.get("sites") and sections.get("operators")) or sections.get("streams") is None:
         gather.raise_any()  # whatever names an entry of what is missing would be called wrong for it
     around, operators, queries = _read_parts(sections, folder, gather)
+    goals = Goals()
+    with gather.noting():
+        if around is not None and sections.get("goals") is not None:
+            goals = read_goals(sections["goals"], names_in(sections["operators"]), around.places)
     gather.raise_any()
     assert around is not None
-    problem = assembled(around, operators, queries)
+    problem = assembled(around, operators, queries, goals)
     if sections.get("changes") is None:
         return problem
     return replace(problem, changes=changes_from_data(sections["changes"], problem, folder))
@@ -211,7 +223,12 @@ def _refuse_other_kinds(data: Mapping[str, Any]) -> None:
         )
 
 
-def assembled(around: Surroundings, operators: tuple[Operator, ...], queries: tuple[Query, ...]) -> Problem:
+def assembled(
+    around: Surroundings,
+    operators: tuple[Operator, ...],
+    queries: tuple[Query, ...],
+    goals: Goals | None = None,
+) -> Problem:
     """A problem of valid parts, once they fit together too."""
     problem = Problem(
         sites=around.sites,
@@ -220,10 +237,21 @@ def assembled(around: Surroundings, operators: tuple[Operator, ...], queries: tu
         queries=queries,
         network=around.network,
         history=around.history,
+        goals=goals or Goals(),
     )
     _ = problem.graph  # finds cycles
     _check_fragments(problem)
+    _check_resources(problem)
     return problem
+
+
+def _check_resources(problem: Problem) -> None:
+    known = {resource for site in problem.sites for resource in site.resources or ()}
+    for operator in problem.operators:
+        for resource in operator.needs or ():
+            if resource not in known:
+                path = f"operators.{operator.logical_name}.needs"
+                refuse_reference(resource, known, path, "a resource of a site")
 
 
 def read_operator_fields(section: Any) -> dict[str, dict[str, Any]]:

@@ -83,6 +83,16 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     """Cores available to operators."""
     memory_mb: float | None = None
     """Memory available to operators; None: not limited."""
+    labels: tuple[str, ...] = ()
+    """What goals call it by, with others."""
+    max_utilisation: float = 1.0
+    """The largest share of its cores in use at the present and the minimum rates; 1: no goal."""
+    reserve: float = 0.0
+    """The share of its cores that stays free then."""
+    resources: dict[str, float] | None = None
+    """What it has of named resources."""
+    price: float = 1.0
+    """Of using it at all, in any unit."""
     connect: Connection | None = None
     """None: Mooring starts a Spark of its own."""
 

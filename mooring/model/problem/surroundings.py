@@ -13,6 +13,7 @@ import numpy as np
 
 from mooring.errors import Gathered
 from mooring.model.problem.coordinates import CoordinateReader, position
+from mooring.model.problem.goals import amounts, share, utilisation
 from mooring.model.problem.history import RateHistory, read_history_columns
 from mooring.model.problem.matrices import read_network
 from mooring.model.problem.network import Network
@@ -25,6 +26,7 @@ from mooring.model.problem.reading.fields import (
     child,
     fail,
     name,
+    names,
     noted_entries,
     number,
     own_name,
@@ -62,6 +64,11 @@ SITE_FIELDS: dict[str, Check] = {
     "memory_mb": positive,
     "at_ms": position,
     "height_ms": number,
+    "labels": names,
+    "max_utilisation": utilisation,
+    "reserve": share,
+    "resources": amounts,
+    "price": number,
     "connect": _connection,
 }
 STREAM_FIELDS: dict[str, Check] = {
@@ -81,6 +88,11 @@ class Surroundings:
     streams: tuple[Stream, ...]
     network: Network
     history: RateHistory | None
+
+    @property
+    def places(self) -> set[str]:
+        """What goals may call sites by."""
+        return {*self.site_names, *(label for site in self.sites for label in site.labels)}
 
     @property
     def site_names(self) -> set[str]:

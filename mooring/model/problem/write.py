@@ -21,6 +21,7 @@ import numpy as np
 from mooring.arrays import Floats
 from mooring.errors import InputError
 from mooring.model.problem.changes.change import change_to_data
+from mooring.model.problem.goals import Need
 from mooring.model.problem.latencies import Coordinates
 from mooring.model.problem.network import Network
 from mooring.model.problem.operator import InputStatistics, Operator, split_by_key
@@ -46,6 +47,8 @@ def problem_to_data(problem: Problem, *, with_connect: bool = False) -> Document
     }
     if problem.queries:
         data["queries"] = {query.name: _fields(query) for query in problem.queries}
+    if problem.goals:
+        data["goals"] = _fields(problem.goals)
     if problem.changes:
         data["changes"] = [_figure(change_to_data(change)) for change in problem.changes]
     return data
@@ -140,12 +143,12 @@ def _figure(value: Any) -> Any:
         return int(value) if value.is_integer() and abs(value) < 1e15 else value
     if isinstance(value, dict):
         return {key: _figure(item) for key, item in value.items()}
-    if isinstance(value, InputStatistics):
+    if isinstance(value, InputStatistics | Need):
         return _fields(value)
     if isinstance(value, Connection):
         fields = _fields(value)
         return fields if len(fields) > 1 else value.url
-    return list(value) if isinstance(value, tuple) else value
+    return [_figure(each) for each in value] if isinstance(value, tuple) else value
 
 
 def _sites_data(problem: Problem, with_connect: bool) -> Document:

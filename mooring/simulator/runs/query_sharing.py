@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.placement.links import problem_links
+from mooring.model.placement.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.placement.signatures import signatures
 from mooring.model.problem.changes.change import Changes, QueryChange

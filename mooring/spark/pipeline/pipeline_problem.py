@@ -7,6 +7,7 @@ label.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +15,11 @@ import msgspec
 
 from mooring.errors import InputError
 from mooring.model.load.measured.measured_problem import measured_problem
+from mooring.model.problem.goals import Goals, read_goals
 from mooring.model.problem.problem import Problem
 from mooring.model.problem.query import Query
 from mooring.model.problem.schema import Names, assembled, operators_of, read_operator_fields
+from mooring.spark.definitions.names import PipelineNames
 from mooring.spark.pipeline.layout import Layout, pin_of
 from mooring.spark.pipeline.pipeline import FlowNode
 from mooring.spark.pipeline.shuffle_partitions import cores_of
@@ -42,10 +45,26 @@ def problem_of(layout: Layout) -> Problem:
     around = replace(layout.project.settings.around, streams=streams_used(layout))
     try:
         given = {operator_name(flow): _operator(layout, flow) for flow in pipeline.flows.values()}
-        return assembled(around, operators_of(given, Names.of(around, given)), _queries(layout))
+        operators = operators_of(given, Names.of(around, given))
+        return assembled(around, operators, _queries(layout), _goals(layout, given))
     except InputError as error:
         error.file = error.file or str(layout.project.settings_file)
         raise
+
+
+def _goals(layout: Layout, operators: Collection[str]) -> Goals:
+    """Those of `mooring.yml`, which names datasets and flows."""
+    pipeline, settings = layout.pipeline, layout.project.settings
+    names = PipelineNames.of(layout.project.spec)
+
+    def key(written: str) -> str:
+        own = names.key(written)
+        if own in pipeline.flows:
+            return operator_name(pipeline.flows[own])
+        writers = pipeline.writers(own) if own in pipeline.datasets else []
+        return operator_name(writers[0]) if len(writers) == 1 else own
+
+    return read_goals(settings.goals, operators, settings.around.places, key) if settings.goals else Goals()
 
 
 def as_measured(layout: Layout) -> tuple[Problem, Layout]:

@@ -67,12 +67,12 @@ DURABLE, FAST = "durable", "fast"
 SETTINGS_FILE_NAMES = ("mooring.yml", "mooring.yaml", "mooring.json")
 
 _FIRST_SETTINGS = "`mooring init` writes one; `sites: {here: {capacity: 2}}` is enough"
-_PROBLEM_SECTIONS = ("version", "sites", "latency_ms", "network", "streams", "queries")
+_PROBLEM_SECTIONS = ("version", "sites", "latency_ms", "network", "streams", "queries", "goals")
 _STATISTICS_FIELDS: dict[str, Check] = {
     key: OPERATOR_FIELDS[key]
     for key in (
         *("kind", "cost_us", "selectivity", "per_input", "window_s", "variable"),
-        *("bytes", "memory_mb", "state_bytes", "movable", "fixed_cores", "error"),
+        *("bytes", "memory_mb", "state_bytes", "movable", "fixed_cores", "error", "needs"),
     )
 }
 
@@ -112,6 +112,8 @@ class ProjectSettings:
 
     around: Surroundings
     """Sites, streams and the network, as in a problem file."""
+    goals: dict[str, Any] = field(default_factory=dict)
+    """As in a problem file, with datasets or flows for operators; checked with the pipeline's graph."""
     queries: dict[str, Query] = field(default_factory=dict)
     """By name; what each reads is a dataset or sink of the pipeline."""
     statistics: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -255,7 +257,7 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
     own = _own_sections(data, names, gather)
     sections = {key: data[key] for key in _PROBLEM_SECTIONS if data.get(key) is not None}
     with gather.noting():
-        for section in ("sites", "streams", "queries"):
+        for section in ("sites", "streams", "queries", "goals"):
             mapping(sections.get(section, {}), section)
         if not sections.get("sites"):
             fail("sites", "at least one entry", sections.get("sites"))
@@ -272,6 +274,7 @@ def _read_settings(data: object, work_folder: Path, names: PipelineNames) -> Pro
         around = read_surroundings(sections, work_folder.parent)
         around = replace(around, sites=counted_once(around.sites, groups_of(own["shares"])))
         with gather.noting():
+            own["goals"] = dict(mapping(sections.get("goals") or {}, "goals"))
             own["queries"] = _queries(sections.get("queries") or {}, around, names)
         given = own.get("storage", f"{work_folder.name}/storage")
         own["storage"], own["storage_sites"] = _storage(given, work_folder, sorted(around.site_names))

@@ -11,8 +11,8 @@ from mooring.algorithms.catalogue import make_policy
 from mooring.algorithms.relaxation.policy import Relaxation
 from mooring.contracts.policy import Context
 from mooring.errors import InfeasibleError
-from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.network.shipped import aws_regions, planetlab
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.signatures import shared_operators
 from mooring.model.problem.problem import Problem
@@ -92,8 +92,8 @@ def test_bandwidth_is_respected() -> None:
     problem = lab(40, bandwidth=2500)
     placement = Relaxation(mapping="estimated").place(problem, Context.of(problem))
     carried = np.zeros((80, 80))
-    from mooring.model.evaluation.network_metrics import deliveries
     from mooring.model.placement.links import node_bytes
+    from mooring.model.placement.network_metrics import deliveries
 
     size = node_bytes(problem)
     for flow in deliveries(placement):

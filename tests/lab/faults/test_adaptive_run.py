@@ -12,7 +12,7 @@ from lab.faults.faults import Crash, Noise, Partition
 from mooring.algorithms.relaxation.machines.params import OptimiserParams
 from mooring.algorithms.relaxation.migration import MigrationParams
 from mooring.model.deployment.move_times import MoveTimes
-from mooring.model.evaluation.network_metrics import network_metrics
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.simulator.data_plane.arrivals import BinnedRates, Constant, Replay

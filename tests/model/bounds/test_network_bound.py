@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from mooring.algorithms.exact.network_optimum import network_optimum
 from mooring.model.bounds.network_bound import least_network_usage
-from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.load.build import build_load_model
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mooring.model.evaluation.fragment_usage import flights, usage_at_sites, usage_by_fragment
-from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.load.build import build_load_model
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from tests.model.bounds.test_network_bound import random_problem, usage
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mooring.model.evaluation.network_metrics import deliveries, query_latencies_ms
 from mooring.model.goals.mending import mended
 from mooring.model.goals.rule_kernels import hold, shift, violation
 from mooring.model.goals.rules import PRESENT, RuleBook
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.links import node_bytes
+from mooring.model.placement.network_metrics import deliveries, query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.problem import Problem
@@ -60,7 +60,7 @@ def test_flows_on_limited_links_are_those_of_the_metrics() -> None:
     assert query_latencies_ms(placement, channel_ms=0.0)
 
 
-def with_bandwidth(problem: Problem, bandwidth: np.ndarray) -> Problem:  # type: ignore[type-arg]
+def with_bandwidth(problem: Problem, bandwidth: np.ndarray) -> Problem:
     from dataclasses import replace
 
     return replace(problem, network=replace(problem.network, bandwidth=bandwidth))

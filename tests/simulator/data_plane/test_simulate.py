@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from mooring.errors import InputError
-from mooring.model.evaluation.network_metrics import query_latencies_ms
 from mooring.model.load.build import build_load_model
+from mooring.model.placement.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.generate import GraphParameters, generate_problem
 from mooring.model.problem.problem import Problem

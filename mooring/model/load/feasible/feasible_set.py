@@ -35,7 +35,7 @@ from mooring.model.load.feasible.feasible_kernels import (
     smallest_simplex_around,
 )
 from mooring.model.load.feasible.log_volume import MOST_VISITS, LogEstimate, log_volume
-from mooring.model.load.model import LoadModel
+from mooring.model.load.model import LoadModel, ResourceLoad
 
 DEFAULT_POINTS = 2**14
 FEW_POINTS = 2**10
@@ -46,7 +46,7 @@ SIMPLEX_ROUNDS = 20
 
 @dataclass(frozen=True, eq=False)
 class FeasibleSet:
-    """A placement's site planes in normalised space.
+    """A placement's site planes in normalised space; those of named resources follow, site by site.
 
     `weights[i, k]` is w_ik (Table 1): site i's part of variable k's load over its part of the capacity
     left. The weights of a site that is overloaded at any rate are infinite.
@@ -84,6 +84,9 @@ class FeasibleSet:
             parts, capacity_parts[:, None], out=np.zeros_like(parts), where=capacity_parts[:, None] > 0
         )
         weights[overloaded] = np.inf
+        for resource in model.resources:  # one more set of planes
+            more, full = _resource_planes(model, resource, sites, total_left)
+            weights, overloaded = np.vstack([weights, more]), np.concatenate([overloaded, full])
         names = tuple(model.variables[k].name for k in active)
         return cls(weights, model.lower[active] * totals / total_left, names, overloaded)
 
@@ -249,6 +252,22 @@ class FeasibleSet:
                 remedy="draw them with Directions.draw(len(feasible_set.variables), ...)",
             )
         return directions
+
+
+def _resource_planes(
+    model: LoadModel, resource: ResourceLoad, sites: ArrayLike, total_left: float
+) -> tuple[Floats, Bools]:
+    """Per site, the plane beyond which a resource runs out, and whether none of it is left at any rate."""
+    active, at = model.active, np.asarray(sites, dtype=np.int64)
+    gather = np.zeros((model.site_count, model.fragment_count))
+    gather[at, np.arange(model.fragment_count)] = 1.0
+    taken = (gather @ resource.coefficients[:, active].toarray()) * (total_left / model.totals[active])
+    left = resource.limit - gather @ resource.fixed
+    slack = 1e-9 * np.maximum(resource.limit, 1e-300)
+    full = (left < -slack) | ((left <= slack) & taken.any(axis=1))
+    planes = np.divide(taken, left[:, None], out=np.zeros_like(taken), where=left[:, None] > slack[:, None])
+    planes[full] = np.inf
+    return planes, full
 
 
 def require_capacity(model: LoadModel) -> float:

@@ -11,8 +11,8 @@ from lab.experiments.overlay import figure3, figure4, search
 from lab.experiments.overlay.shared_chains import draw_chains
 from lab.experiments.registry import EXPERIMENTS
 from lab.experiments.trials import Row
-from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.placement.admission import without_queries
+from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
 from mooring.planning import evaluate
 

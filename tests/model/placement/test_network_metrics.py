@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from mooring.model.evaluation.network_metrics import least_latencies_ms, network_metrics, query_latencies_ms
+from mooring.model.placement.network_metrics import least_latencies_ms, network_metrics, query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 
