@@ -67,12 +67,14 @@ def jar_notes(project: Project) -> list[str]:
     ]
 
 
-def executor_notes(project: Project) -> list[str]:
-    """Where the executors of existing endpoints are not seen, or are not what is stated, in words."""
+def executor_notes(project: Project, only: str | None = None) -> list[str]:
+    """Where the executors of existing endpoints, or of one, are not seen, or are not what is stated, in
+    words.
+    """
     notes, settings = list[str](), project.settings
     for site in settings.sites:
         cluster = settings.clusters.get(site.name)
-        if cluster is None or cluster.ui is None:
+        if cluster is None or cluster.ui is None or only not in (None, site.name):
             continue
         ui = SparkUi(cluster.ui)
         try:

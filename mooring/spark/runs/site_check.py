@@ -39,7 +39,7 @@ from mooring.spark.definitions.session_settings import refused_settings, shown_v
 from mooring.spark.engine.warm_up import warm_up
 from mooring.spark.pipeline.project import Project
 from mooring.spark.pipeline.shared_clusters import groups_of
-from mooring.spark.pipeline.site_options import project_jars, site_options
+from mooring.spark.pipeline.site_options import executor_notes, project_jars, site_options
 from mooring.spark.runs.known_root import KnownRoot
 from mooring.spark.sites.embedded_site import zone_of_functions
 from mooring.spark.sites.endpoint import close_session, first_line, open_session, spark_version
@@ -195,6 +195,7 @@ class SiteCheck:
             self.note("cluster", "holds", f"none: one machine, {master}")
             return
         self.note("cluster", "holds", f"{master}; {cores} cores are stated")
+        self._executors()
         if not master.startswith("spark://"):
             found = "executors and queues are the cluster's affair; Mooring was not tried there"
             self.note("cores", "not compared", found)
@@ -211,6 +212,18 @@ class SiteCheck:
         else:
             found = "spark.cores.max is not set: it takes all cores, and another application gets none"
             self.note("cores", "better", found, line)
+
+    def _executors(self) -> None:
+        stated = self.project.settings.clusters.get(self.site.name)
+        if stated is None or stated.ui is None:
+            found = "not seen: their CPU is estimated, and a lost one does not show"
+            self.note("executors", "better", found, f"sites.{self.site.name}.ui: http://DRIVER:4040")
+            return
+        notes = executor_notes(self.project, self.site.name)
+        for note in notes:
+            self.note("executors", "better", note)
+        if not notes:
+            self.note("executors", "holds", f"as stated, seen at {stated.ui.shown}")
 
     def _server(self, server: Mapping[str, str]) -> None:
         fair = server.get("spark.scheduler.mode") == "FAIR"
