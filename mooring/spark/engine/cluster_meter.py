@@ -1,6 +1,6 @@
 """What the executors of a site did since the last look, by fragment, as the UI of its Spark tells.
 
-A session of Spark Connect belongs to one fragment, so what runs for any other session is somebody else's. The
+A session of Spark Connect belongs to one fragment, so what runs for any other session is not ours. The
 CPU of tasks is that of their threads: what Java spends beside them (collecting garbage, compiling) is not
 counted, nor are Python workers.
 """

@@ -8,7 +8,7 @@ A full site may be silent and well: its cores belong to others. Before it counts
 needs no slot, over a lane of its own. If it answers that, it is busy. A call that may run a job on the site's
 executors goes over another lane, so that no ordinary one waits behind it, and it may wait for a slot for as
 long as others hold them. An ordinary call needs no slot: left without an answer for several times as long, it
-tells a broken server, whatever else that answers.
+tells a broken server, even if other calls are answered.
 """
 
 from __future__ import annotations
