@@ -55,7 +55,6 @@ def to_{topic}() -> DataFrame:
 _SETTINGS = """\
   pair_seconds: {{keep: 7d}} # which no wrong clock may shorten
 refresh_s: 15
-jars: {jars}
 """
 
 
@@ -89,9 +88,10 @@ class WideProject:
         (folder / "transformations" / "outlets.py").write_text(code)
         settings = folder / "mooring.yml"
         jars = [] if self.kafka is None else [str(jar) for jar in self.kafka.jars]
+        own = _SETTINGS.format() + (f"jars: {json.dumps(jars)}\n" if jars else "")
         connect = f'{{url: "{self.far.url}", plain_text: true}}'
         before, tables, rest = settings.read_text().partition("trigger_s:")
-        text = before + _SETTINGS.format(jars=json.dumps(jars)) + tables + rest
+        text = before + own + tables + rest
         far_away = ", ".join(f"{site}: 35" for site in SITES)
         for title, line in {
             "sites:\n": f"  {FAR}: {{capacity: {self.far_cores}, connect: {connect}}}\n",
