@@ -45,7 +45,15 @@ class Warmth:
         return warmed
 
 
-def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool, slots: int = 1) -> bool:
+def warm_up(
+    site: str,
+    endpoint: Endpoint,
+    root: StorageRoot,
+    *,
+    stateful: bool,
+    slots: int = 1,
+    patience_s: int = _PATIENCE_S,
+) -> bool:
     """Files to files, as fragments do, with a window where they keep state. Warming that fails is no failure:
     the move is then slower, or says itself what is wrong.
     """
@@ -74,7 +82,7 @@ def warm_up(site: str, endpoint: Endpoint, root: StorageRoot, *, stateful: bool,
             .outputMode("append")
             .start()
         )
-        return bool(query.awaitTermination(_PATIENCE_S))
+        return bool(query.awaitTermination(patience_s))
     except PySparkException:
         return False
     finally:

@@ -56,6 +56,8 @@ _SHORT_LOGS = {
     "spark.sql.streaming.fileSource.log.cleanupDelay": "30s",
 }
 _WINTER_AND_SUMMER_S = (1767225600, 1782864000)
+_STREAM_S = 180
+"""For the small stream: its first batch loads and compiles at the driver and at each executor."""
 _TASKS_PER_CORE = 2
 _TASK_S = 0.2
 """How long a task of the tried job takes: so long that each executor gets one."""
@@ -291,11 +293,11 @@ class SiteCheck:
         self._tried("executors write", lambda: self._written(session), session)
         self._tried("Python of functions", lambda: self._python(session), session)
         with contextlib.suppress(EngineError, OSError):
-            if warm_up(site, self.site.endpoint, root, stateful=True):
+            if warm_up(site, self.site.endpoint, root, stateful=True, patience_s=_STREAM_S):
                 self.note("a stream with state", "holds", "runs, commits and ends")
                 return
-        log = "see the server's log"
-        self.note("a stream with state", "missing", "a small one does not run to its end", log)
+        found = f"a small one failed, or did not end within {_STREAM_S} s"
+        self.note("a stream with state", "missing", found, "see the server's log")
 
     def _waiting(self, session: SparkSession, what: str) -> contextlib.AbstractContextManager[None]:
         return waited_for(session, self.site.name, what, patience_s=self.patience_s, tell=self.tell)
