@@ -110,7 +110,7 @@ class Plan:
     def sentences(self) -> tuple[str, ...]:
         """The explanation in plain words; what the placement overloads comes first."""
         first = () if self.overload is None else (self.overload.sentence,)
-        return (*first, *self.explanation.sentences)
+        return (*first, *self.placement.notes, *self.explanation.sentences)
 
     def _repr_html_(self) -> str:
         notes = [*self.sentences, *(f"{q} rejected: {why}" for q, why in self.rejected.items())]

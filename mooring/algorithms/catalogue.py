@@ -66,6 +66,7 @@ class Algorithm:
 _ALL = (
     Algorithm("rod", "ROD", "rod.policy:Rod"),
     Algorithm("resilient", "ROD", "resilient.policy:Resilient"),
+    Algorithm("auto", policy="combined.auto:Auto"),
     Algorithm("combined", policy="combined.policy:Combined"),
     Algorithm("random", policy="baselines.random_placement:Random"),
     Algorithm("llf", policy="baselines.llf:LargestLoadFirst"),

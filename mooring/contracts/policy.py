@@ -3,7 +3,7 @@ asked for one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -141,7 +141,7 @@ def _kept(
     homes = None if context.current is None or placement.rejected else context.current.site_of_fragment
     book = RuleBook(model, placement.problem)
     sites = mended(book, placement.site_of_fragment, context.rng, homes=homes, most_away=context.max_moves)
-    found = Placement(placement.problem, sites, placement.rejected)
+    found = replace(placement, site_of_fragment=sites)
     if left := violations(placement.problem, model, found):
         _refuse_conflict(whole)
         raise InfeasibleError(

@@ -56,8 +56,8 @@ class Combined:
     def place(self, problem: Problem, context: Context) -> Placement:
         return Placement(problem, self.search(problem, context)[0])
 
-    def search(self, problem: Problem, context: Context) -> tuple[Ints, dict[str, float]]:
-        """The best sites, and the value of every start by the policy that made it."""
+    def search(self, problem: Problem, context: Context) -> tuple[Ints, dict[str, float], float]:
+        """The best sites, the value of every start by the policy that made it, and that of the best."""
         model = context.load
         resilient = Resilient(reserve=self.reserve)
         search = WeightedSearch.of(
@@ -70,7 +70,7 @@ class Combined:
         best = min(starts.values(), key=search.rank)
         for sites in self._annealed(search, best, context):
             best = min([best, sites], key=search.rank)
-        return best, tried
+        return best, tried, search.value(best)
 
     def _starts(
         self, problem: Problem, context: Context, search: WeightedSearch

@@ -57,7 +57,7 @@ def on_whole(placement: Placement, problem: Problem) -> Placement:
     kept = without_queries(problem, placement.rejected)
     at = placement.as_dict()
     sites = [problem.site_index[at[kept.operators[members[0]].name]] for members in kept.fragments]
-    return Placement(kept, np.array(sites, dtype=np.int64), placement.rejected)
+    return replace(placement, problem=kept, site_of_fragment=np.array(sites, dtype=np.int64))
 
 
 def pinned_apart(problem: Problem) -> bool:

@@ -124,7 +124,7 @@ def _verdict(book: RuleBook, placement: Placement) -> tuple[bool | None, str]:
     if book.broken(found, rules) == 0.0:
         moved = int((found != placement.site_of_fragment).sum())
         elsewhere = f"{moved} of {len(found)} fragments elsewhere"
-        return True, f"Another placement carries it all, with {elsewhere}: plan with --policy resilient."
+        return True, f"Another placement carries it all, with {elsewhere}: plan with --policy auto."
     return None, "A search found no placement that carries it all."
 
 

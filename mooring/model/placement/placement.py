@@ -31,6 +31,8 @@ class Placement:
     """Index into the problem's sites, per fragment of the problem."""
     rejected: Mapping[str, str] = field(default_factory=dict)
     """Queries that were turned away, each with the reason; `problem` is what is left without them."""
+    notes: tuple[str, ...] = ()
+    """Sentences of the policy on how it came to this placement."""
 
     def __post_init__(self) -> None:
         sites = np.array(self.site_of_fragment, dtype=np.int64)
