@@ -331,8 +331,8 @@ def _relax(t, c, k, is_first, start, is_fragment, entering, staying, cost, came)
     if is_first:
         for s in range(count):
             here = start == s and is_fragment
-            way_s = between_s(t.ways, start, s) if start >= 0 else 0.0
-            cost[s] = staying[s] if here else own * way_s + entering[s]
+            straight_s = between_s(t.ways, start, s) if start >= 0 else 0.0
+            cost[s] = staying[s] if here else own * straight_s + entering[s]
         return
     before, way_s = cost.copy(), np.empty(count)
     moves = np.zeros(count, np.bool_)
