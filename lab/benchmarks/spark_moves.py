@@ -3,9 +3,12 @@ a large state quickest.
 
     python -m lab.benchmarks spark_moves[:pauses,stores,batches]
 
-`pauses`: a stateless and a windowed fragment moved to and fro between two warm sites under steady input, and
-in turn the same query, written by hand, stopped and started again where it is. Both are measured by the same
-two functions (`moving.halt`, `moving.first_batch`): from the request to stop until the first new commit.
+`pauses`: a stateless or a windowed fragment moved between two sites under steady input, and in turn the same
+query, written by hand, stopped and started again where it is. A move counts from the fence until the first
+new commit, the restart from the request to stop (`moving.halt`, `moving.first_batch`). The sites are held to
+a CPU quota of 1 and of 0.35 cores; loaded, each also runs two windowed queries of somebody else. What both
+read comes over a channel that a third site fills. The first move of each is counted by itself: its target
+has run nothing of the kind before.
 `stores`: the same with 10^6 keys of state, per state store. `batches`: CPU of the site per micro-batch, per
 store, with little state.
 """
@@ -26,6 +29,7 @@ import pyarrow
 import pyarrow.parquet
 from pyspark.sql import functions as F
 
+from lab.benchmarks._adapting_run import weigh_more
 from lab.benchmarks._machine import load_average
 from lab.benchmarks._record import Measurement, carry_out, chosen_parts, prose_of
 from mooring.cli.output.result_table import ResultTable, Value
@@ -38,10 +42,13 @@ from mooring.spark.sites.endpoint import close_session, open_session
 from mooring.spark.sites.java import find_java
 from mooring.spark.sites.sites import SiteHandle, SiteHandles
 
-ROUNDS = 5
+ROUNDS = 6
+QUOTAS_CORES = (1.0, 0.35)
+NEIGHBOURS = 2
+"""Windowed queries of somebody else at each of two loaded sites."""
 KEYS = 1_000_000
 BATCHES = 40
-TRIGGER_S = 0.5
+TRIGGER_S = 2.0
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 MAPS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
@@ -60,24 +67,26 @@ libraries:
       include: transformations/**
 """
 SETTINGS = f"""\
-sites: {{a: {{capacity: 1}}, b: {{capacity: 1}}}}
-streams: {{passed: {{site: a, rate: 100}}, counted: {{site: a, rate: 100}}}}
+sites: {{a: {{capacity: 1}}, b: {{capacity: 1}}, c: {{capacity: 1}}}}
+streams: {{rows: {{site: c, rate: 100}}}}
 trigger_s: {TRIGGER_S}
 """
 CODE = """
 from pyspark import pipelines as dp
 from pyspark.sql import functions as F
 
+@dp.table
 def rows():
     return spark.readStream.schema("n long, at timestamp").parquet("{folder}/input")
 
 @dp.table
 def passed():
-    return rows().filter("n % 2 = 0")
+    return spark.readStream.table("rows").filter("n % 2 = 0")
 
 @dp.table
 def counted():
-    windows = rows().withWatermark("at", "1 hour").groupBy(F.window("at", "1 minute"), "n")
+    rows = spark.readStream.table("rows").withWatermark("at", "1 hour")
+    windows = rows.groupBy(F.window("at", "1 minute"), "n")
     return windows.agg(F.count("*").alias("rows"))
 """
 
@@ -110,7 +119,7 @@ def steady_input(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def running(
-    configuration: dict[str, str], heap_mb: int = 512, *, durable: bool = True
+    configuration: dict[str, str], heap_mb: int = 512, *, durable: bool = True, quota_cores: float = 1.0
 ) -> Iterator[SparkEngine]:
     with tempfile.TemporaryDirectory(prefix="mooring-moves-") as name:
         folder = Path(name)
@@ -121,12 +130,17 @@ def running(
         (folder / "mooring.yml").write_text(SETTINGS)
         (folder / "transformations" / "code.py").write_text(CODE.format(folder=folder))
         options, java = EmbeddedOptions(heap_mb=heap_mb, durable=durable), find_java()
-        servers = [EmbeddedSite(s, folder / s, java, capacity=1, options=options) for s in ("a", "b")]
+        capacities = {"a": quota_cores, "b": quota_cores, "c": 1.0}
+        servers = [
+            EmbeddedSite(name, folder / name, java, capacity=cores, options=options)
+            for name, cores in capacities.items()
+        ]
         try:
             for server in servers:
                 server.start()
-            sites = SiteHandles(SiteHandle(s.name, 1.0, s.wait_ready(), s) for s in servers)
-            engine = SparkEngine(read_layout(load_project(folder), sites["a"]), sites, {})
+            sites = SiteHandles(SiteHandle(s.name, capacities[s.name], s.wait_ready(), s) for s in servers)
+            engine = SparkEngine(read_layout(load_project(folder), sites["c"]), sites, {})
+            engine.start("rows", "c")
             yield engine
             engine.stop_all(patience_s=5.0)
         finally:
@@ -151,18 +165,16 @@ def batches(engine: SparkEngine, fragment: str) -> int:
 class PlainQuery:
     """The same query by hand, with a checkpoint and an output of its own, at one site."""
 
-    def __init__(self, engine: SparkEngine, kind: str, site: str, configuration: dict[str, str]) -> None:
+    def __init__(self, engine: SparkEngine, kind: str, site: str, name: str = "plain") -> None:
         self._session = open_session(engine.sites[site].endpoint)
-        for name, value in configuration.items():
-            self._session.conf.set(name, value)
         source = self._session.readStream.schema("n long, at timestamp")
-        frame = source.parquet(str(engine.layout.project.folder / "input"))
+        frame = source.parquet(engine.layout.address(engine.layout.channels["rows"].link))
         if kind == "passed":
             frame = frame.filter("n % 2 = 0")
         else:
             windows = frame.withWatermark("at", "1 hour").groupBy(F.window("at", "1 minute"), "n")
             frame = windows.agg(F.count("*").alias("rows"))
-        folder = engine.layout.root / "plain" / kind
+        folder = engine.layout.root / "plain" / f"{name}-{site}"
         self._commits = folder / "checkpoint" / "commits"
         self._writer = (
             frame.writeStream.format("parquet")
@@ -199,25 +211,50 @@ def pause_row(what: str, pauses_s: Sequence[float]) -> dict[str, Value]:
 
 def pauses() -> ResultTable:
     rows: list[dict[str, Value]] = []
-    for kind, name in (("passed", "stateless"), ("counted", "windowed")):
-        with running({}) as engine, steady_input(engine.layout.project.folder / "input"):
-            engine.start(kind, "a")
-            wait_until(engine, lambda: batches(engine, kind) >= 3)  # noqa: B023
-            plain = PlainQuery(engine, kind, "b", {})
-            for site in "bab":  # both have seen both kinds of change before anything counts
-                engine.move(kind, site)
-                plain.restart_s()
-            moved, restarted = [], []
-            for number in range(ROUNDS):
-                time.sleep(1.0)
-                moved.append(engine.move(kind, "ab"[number % 2]).pause_s)
-                time.sleep(1.0)
-                restarted.append(plain.restart_s())
-            plain.close()
-            ratio = statistics.median(moved) / statistics.median(restarted)
-            rows.append({**pause_row(f"{name}: moved", moved), "to_the_restart": ratio})
-            rows.append(pause_row(f"{name}: Spark's own stop and restart", restarted))
-    return ResultTable.of("Pause of a move to a warm target, and of Spark's own restart, in turn", rows)
+    for quota_cores in QUOTAS_CORES:
+        for loaded in (False, True):
+            for kind, name in (("counted", "windowed"), ("passed", "stateless")):
+                what = f"{name}, quota {quota_cores:g}{', loaded' if loaded else ''}"
+                rows += paused(kind, what, quota_cores, loaded=loaded)
+                print(*rows[-3:], sep="\n", file=sys.stderr, flush=True)
+    return ResultTable.of("Pause of a move, and of Spark's own restart, in turn", rows)
+
+
+def paused(kind: str, what: str, quota_cores: float, *, loaded: bool) -> list[dict[str, Value]]:
+    with (
+        running({}, quota_cores=quota_cores) as engine,
+        steady_input(engine.layout.project.folder / "input"),
+    ):
+        wait_until(engine, lambda: batches(engine, "rows") >= 2)
+        engine.start(kind, "a")
+        plain = PlainQuery(engine, kind, "a")
+        others = [
+            PlainQuery(engine, "counted", site, f"other{number}")
+            for site in ("ab" if loaded else "")
+            for number in range(NEIGHBOURS)
+        ]
+        wait_until(engine, lambda: batches(engine, kind) >= 5)
+        engine.settled()
+        for server in (engine.sites[site].embedded for site in "abc"):
+            if server is not None and server._server_pid is not None:
+                weigh_more(server.name, server._server_pid)
+        time.sleep(3 * TRIGGER_S)
+        first = [engine.move(kind, "b").pause_s]
+        moved, restarted = list[float](), list[float]()
+        for number in range(ROUNDS + 1):
+            time.sleep(1.5 * TRIGGER_S)
+            restarted.append(plain.restart_s())
+            time.sleep(1.5 * TRIGGER_S)
+            moved.append(engine.move(kind, "ab"[number % 2]).pause_s)
+            engine.snapshot()
+        for query in (plain, *others):
+            query.close()
+    middle = statistics.median(restarted[1:])
+    return [
+        {**pause_row(f"{what}: first move", first), "to_the_restart": first[0] / middle},
+        {**pause_row(f"{what}: moved", moved[1:]), "to_the_restart": statistics.median(moved[1:]) / middle},
+        pause_row(f"{what}: Spark's own stop and restart", restarted[1:]),
+    ]
 
 
 def stores() -> ResultTable:

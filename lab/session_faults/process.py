@@ -21,6 +21,7 @@ from mooring.contracts.engine import Measurement, MoveReport, Trouble
 from mooring.contracts.mailbox import Request
 from mooring.controller.initial_placement import Beginning, Wish, begin
 from mooring.controller.journal import Journal
+from mooring.controller.move_list import AtOnce
 from mooring.controller.recovery import RecoveryOptions
 from mooring.controller.session import RunSession, SessionOptions
 from mooring.disk import DISK, Disk
@@ -184,6 +185,7 @@ class _Prepared:
     session_id: str
     closed: bool = False
     to_the_end: bool = False
+    starter: None = None
     checkpoint: Path | None = None
 
     def fence(self) -> None:
@@ -242,10 +244,37 @@ class _Progress:
 
 
 class _Warmth:
-    def ensure(self, site: str, endpoint: object, *, stateful: bool) -> bool:
+    def ensure(self, prepared: object, endpoint: object, **known: object) -> bool:
         return False
 
-    def note(self, site: str, endpoint: object, *, stateful: bool) -> None: ...
+    def note(self, site: str, endpoint: object, fragment: str, *, stateful: bool) -> None: ...
+
+
+class _Beside:
+    """A thread beside a move goes on at once, or not before the move waits for it."""
+
+    def __init__(self) -> None:
+        self._begun = 0
+
+    def begin(self, work: Callable[[], None]) -> Future[None]:
+        self._begun += 1
+        return AtOnce().begin(work) if self._begun % 2 else _Later(work)
+
+
+class _Later(Future[None]):
+    def __init__(self, work: Callable[[], None]) -> None:
+        super().__init__()
+        self._work = work
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        if not self.done():
+            try:
+                self._work()
+            except Exception as failure:
+                self.set_exception(failure)
+            else:
+                self.set_result(None)
+        return super().exception(timeout)
 
 
 class _Engine(SparkEngine):
@@ -275,7 +304,12 @@ class _Engine(SparkEngine):
             )
 
         self._lifecycle = lifecycle(self.calls)
-        self._mover = Mover(lifecycle(self._move_calls), now_s=lambda: process.world.now_s)
+        self._mover = Mover(
+            lifecycle(self._move_calls),
+            now_s=lambda: process.world.now_s,
+            wait_s=process.world.pass_s,
+            beside=_Beside(),
+        )
         clocks = SiteClocks(self.sites, layout.owned.out, layout.disk)
         self._health = Health(layout, self.sites, self.calls, self.roster, clocks)
 

@@ -1,14 +1,14 @@
 """The stages of one move, in order, and what holds at each.
 
 An engine announces a stage once it holds, so that a journal can say how far a move was when something cut it
-short. Up to `prepared` the fragment still runs at its source; from `stopped` on it has to be started again
-somewhere, and its source is where it goes if anything fails.
+short. Up to `prepared` the fragment still runs at its source; from `stopped` on it may have to be started
+again somewhere, and its source is where it goes if anything fails.
 
 | reached  | holds                                                        | a failure then    |
 | -------- | ------------------------------------------------------------ | ----------------- |
 | begin    | the source runs; the target has been asked to get ready      | changes nothing   |
 | prepared | the target has all it needs; the source still runs           | changes nothing   |
-| stopped  | the source was asked to stop; nothing runs                   | hands it back     |
+| stopped  | the source is being stopped, or about to be fenced off       | hands it back     |
 | fenced   | no query of the fragment that was started before can commit  | hands it back     |
 | started  | the target runs, past its first batch                        | hands it back     |
 | done     | the source's session is closed                               | -                 |

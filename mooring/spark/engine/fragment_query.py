@@ -36,7 +36,14 @@ from mooring.spark.pipeline.layout import Layout
 from mooring.spark.pipeline.pipeline import read_pipeline
 from mooring.spark.pipeline.shuffle_partitions import use_partitions
 from mooring.spark.pipeline.table_schema import in_table_order, quoted, stored_columns
-from mooring.spark.sites.endpoint import Endpoint, close_session, first_line, open_session, spark_version
+from mooring.spark.sites.endpoint import (
+    Endpoint,
+    close_session,
+    first_line,
+    keep_generated_code,
+    open_session,
+    spark_version,
+)
 from mooring.spark.storage import stream_logs
 from mooring.spark.storage.checkpoints.fragment_note import read_fragment_note, write_fragment_note
 from mooring.spark.storage.checkpoints.later_beginning import LaterBeginning, name_query
@@ -161,6 +168,7 @@ def prepare_fragment(
     session = open_session(endpoint, session_id)
     beginning = None
     try:
+        keep_generated_code(session)
         layout.storage_root.introduce(session, site)
         refuse_other_spark(session, layout, site)
         use_settings(session, layout.project.spec, layout.project.spec_file, site)
@@ -297,8 +305,15 @@ def _output_frame(layout: Layout, fragment: Fragment, definitions: Definitions) 
 
 
 def query_writer(
-    layout: Layout, fragment: Fragment, definitions: Definitions, frame: DataFrame, checkpoint: Path
+    layout: Layout,
+    fragment: Fragment,
+    definitions: Definitions,
+    frame: DataFrame,
+    checkpoint: Path,
+    *,
+    into: Path | None = None,
 ) -> Any:
+    """`into`: a folder for the rows of a table, in the place of its channel."""
     node = layout.pipeline.flows[fragment.name]
     target = definitions.datasets[node.dataset]
     if target.kind == "sink":
@@ -306,7 +321,7 @@ def query_writer(
         frame = frame.observe(OBSERVED, F.count(F.lit(1)).alias("rows"))
         writer = frame.writeStream.format(target.sink_format).options(**target.sink_options)
     else:
-        folder = layout.address(layout.channels[node.name].link)
+        folder = layout.address(layout.channels[node.name].link if into is None else into)
         table = layout.pipeline.datasets[node.dataset].arguments
         writer = frame.writeStream.format(table.format).option("path", folder)
         if table.partition_cols:

@@ -59,7 +59,7 @@ class Lifecycle:
         # started elsewhere in the meantime.
         self.fence(prepared)
         self.roster.add(self.launch(prepared))
-        self.warmth.note(site, self.sites.of(site).endpoint, stateful=self.is_stateful(fragment))
+        self.warmth.note(site, self.sites.of(site).endpoint, fragment, stateful=self.is_stateful(fragment))
         self.progress.restarted(fragment)
 
     def start_all(self, sites: FragmentSites) -> None:

@@ -13,6 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 
 from mooring.spark.definitions.result_settings import settle_results, wanted_results
+from mooring.spark.engine.fragment_query import PreparedFragment
+from mooring.spark.engine.rehearsal import pays, rehearse
 from mooring.spark.pipeline.shuffle_partitions import SETTING
 from mooring.spark.sites.endpoint import Endpoint, close_session, open_session
 from mooring.spark.storage.storage_root import StorageRoot
@@ -24,24 +26,45 @@ _BATCHES = 2
 
 @dataclass
 class Warmth:
-    """Which sites have run which kind of query since they were started."""
+    """Which sites have run which fragments, and which kinds of query, since they were started."""
 
     root: StorageRoot
-    _warm: set[tuple[str, Endpoint, bool]] = field(default_factory=set)
+    _warm: set[tuple[str, Endpoint, bool | str]] = field(default_factory=set)
 
-    def note(self, site: str, endpoint: Endpoint, *, stateful: bool) -> None:
-        """A fragment runs there anyway."""
-        self._warm |= {(site, endpoint, kind) for kind in {False, stateful}}
+    def note(self, site: str, endpoint: Endpoint, fragment: str, *, stateful: bool) -> None:
+        """A fragment has run there."""
+        self._warm |= {(site, endpoint, what) for what in (False, stateful, fragment)}
 
-    def ensure(self, site: str, endpoint: Endpoint, *, stateful: bool, slots: int = 1) -> bool:
-        """Run a tiny query of that kind at the site, unless it is warm; False if it was or could not. Each of
-        its `slots` gets a task: executors are processes of their own.
+    def ensure(
+        self,
+        prepared: PreparedFragment,
+        endpoint: Endpoint,
+        *,
+        stateful: bool,
+        state_bytes: float,
+        batch_s: float | None,
+        slots: int = 1,
+    ) -> bool:
+        """Unless the site has run the fragment, rehearse it there. Where that does not pay, or would not
+        reach each of its `slots`, first run a tiny query of its kind, unless the site has run one: executors
+        are processes of their own. False if nothing was done.
         """
+        site, fragment = prepared.site, prepared.fragment.name
+        if (site, endpoint, fragment) in self._warm:
+            return False
+        rehearses = pays(prepared, state_bytes, batch_s)
+        warmed = (slots > 1 or not rehearses) and self._warmed_up(site, endpoint, stateful, slots)
+        if rehearses and rehearse(prepared):
+            self.note(site, endpoint, fragment, stateful=stateful)
+            return True
+        return warmed or (rehearses and self._warmed_up(site, endpoint, stateful, slots))
+
+    def _warmed_up(self, site: str, endpoint: Endpoint, stateful: bool, slots: int) -> bool:
+        """Unless it was warm."""
         if (site, endpoint, stateful) in self._warm:
             return False
         warmed = warm_up(site, endpoint, self.root, stateful=stateful, slots=slots)
-        if warmed:
-            self.note(site, endpoint, stateful=stateful)
+        self._warm |= {(site, endpoint, kind) for kind in (False, stateful) if warmed}
         return warmed
 
 

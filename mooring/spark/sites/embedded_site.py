@@ -447,6 +447,8 @@ def site_settings(name: str, cores: int, scratch: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.adaptive.enabled": "false",
+        # Fragments share generated code (endpoint.py), some dozen classes each. By default 100 are kept.
+        "spark.sql.codegen.cache.maxEntries": "1000",
         # Short histories: what channels and checkpoints keep beside the data stays small.
         # But two compactions at least (every tenth batch): a log with a single one, of batch 19, is taken by
         # whoever opens it next for one that compacts every twentieth, and nobody then agrees with its writer.

@@ -100,6 +100,25 @@ def spark_version(session: SparkSession) -> str:
     return str(session.client._analyze(method="spark_version").spark_version)
 
 
+_OWN_CLASSES = (
+    "spark.sql.artifact.isolation.enabled",
+    "spark.sql.artifact.isolation.alwaysApplyClassloader",
+)
+
+
+def keep_generated_code(session: SparkSession) -> None:
+    """Let queries of this session use the code that the site has compiled for others. To be called before
+    anything else is asked of the session.
+
+    Spark keeps generated code by class loader. By default every start of a query gets a loader of its own,
+    for jars that its session may have added, and compiles its plan again. A server that refuses the settings
+    goes on as it does by default.
+    """
+    for name in _OWN_CLASSES:
+        with contextlib.suppress(PySparkException):
+            session.conf.set(name, "false")
+
+
 def is_session_gone(failure: BaseException | None) -> bool:
     """Whether a call failed since its session has ended at the server, and all that ran in it."""
     return "INVALID_HANDLE" in str(failure)

@@ -14,6 +14,7 @@ pytest.importorskip("pyspark", reason="the `spark` extra is not installed")
 
 from mooring.errors import EngineError, InputError
 from mooring.spark.engine.engine import SparkEngine
+from mooring.spark.engine.warm_up import warm_up
 from mooring.spark.pipeline.project import load_project
 from mooring.spark.runs.project_run import check_storage, forget_everything, read_layout
 from mooring.spark.runs.results import read_stored
@@ -99,7 +100,7 @@ def test_rows_cross_between_sites_that_mount_the_storage_under_different_paths(
         at_b.symlink_to(tmp_path / "real")
         check_storage(project, {"b": sites["b"]})
         # At its own path, though Mooring's is there too: `real` itself would do on this machine alone.
-        assert engine.warmth.ensure("b", site.endpoint, stateful=True)
+        assert warm_up("b", site.endpoint, layout.storage_root, stateful=True)
         engine.start("counted", "b")
         wait_until(engine, lambda: read_stored(layout.root, "counted").num_rows == 6)
         channel = layout.channels["numbers"]
