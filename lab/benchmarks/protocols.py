@@ -26,6 +26,7 @@ from lab.faults.exploration import Subject, explore
 from lab.faults.faults import Crash, Fault, Noise, Partition
 from lab.faults.gossip_invariants import gossip_checkers, gossip_scenarios
 from lab.faults.optimiser_invariants import (
+    chain_belonging,
     chain_homes,
     chain_layout,
     optimiser_checkers,
@@ -63,6 +64,7 @@ SUBJECTS: dict[str, tuple[Subject, Callable[[int], Scenario]]] = {
             optimiser_checkers,
             homes=chain_homes,
             judge=some_refused,
+            belonging=chain_belonging,
         ),
         optimiser_scenarios(),
     ),

@@ -201,8 +201,9 @@ class WithinCapacity:
 
 
 class KnownToAll:
-    """Once all is healthy, every machine hears of a start as soon as the mover does, whoever started it; and
-    in the end all know where everything runs. Word of what was started just now may still be on its way.
+    """Once all is healthy, every machine that it concerns hears of a start as soon as the mover does, whoever
+    started it; and in the end all know where what concerns them runs. Word of what was started just now may
+    still be on its way.
     """
 
     name = "whereabouts reach everybody"
@@ -240,9 +241,18 @@ class KnownToAll:
         long_ago = {p for p, told_ms in self._told_ms.items() if world.now_ms - told_ms >= LONGEST_LINK_MS}
         for machine in machines_of(world):
             for place in long_ago & set(runner.mover.where.values()):
+                if not runner.mover.concerns(place.fragment, machine.site):
+                    known = machine.residence.where.get(place.fragment)
+                    if known is not None and known.site == machine.site:
+                        return f"site {machine.site} knows {known}, and the mover {place}"
+                    continue
                 if (known := machine.residence.where.get(place.fragment)) != place:
                     return f"site {machine.site} knows {known}, and the mover {place}"
             for place in long_ago:
+                if not runner.mover.concerns(place.fragment, machine.site) or (
+                    runner.mover.belonging is not None and place.site != machine.site
+                ):
+                    continue
                 told_ms = self._told_ms[place]
                 heard_ms = self._heard_ms.get((machine.site, place), world.now_ms)
                 if told_ms >= world.now_ms - SETTLE_MS and heard_ms - told_ms > LONGEST_LINK_MS:

@@ -22,6 +22,7 @@ from lab.faults.runner_model import LoseEngine, MoveByHand
 from lab.faults.scenario import Request, Scenario, draw_scenario
 from mooring.algorithms.relaxation.machines.messages import FragmentLink, FragmentSpec
 from mooring.coordination.move_messages import Proposed
+from mooring.coordination.mover import Belonging
 
 GROUPS, CHAIN = 2, 2
 """Groups of queries, and fragments in each one's chain."""
@@ -45,6 +46,12 @@ def chain_layout(sites: int) -> tuple[Sequence[FragmentSpec], Sequence[float]]:
             links = (FragmentLink(*before, 100.0 / 2**k), FragmentLink(*after, 50.0 / 2**k))
             specs.append(FragmentSpec(number, CORES, links, movable=number < GROUPS * CHAIN - 1))
     return specs, [CAPACITY] * sites
+
+
+def chain_belonging(sites: int) -> Belonging:
+    """Neighbours in a chain."""
+    specs, _ = chain_layout(sites)
+    return {spec.fragment: [link.fragment for link in spec.links if link.fragment >= 0] for spec in specs}
 
 
 def chain_homes(sites: int) -> list[int]:

@@ -32,7 +32,7 @@ from mooring.contracts.site_machine import (
     TimerDue,
 )
 from mooring.coordination.move_messages import FragmentMove, ProposalId, Proposed, StartedAt, Whereabouts
-from mooring.coordination.mover import CarriedOut, CarryOut, MoverMachine, MoverMemory, Verdicts
+from mooring.coordination.mover import Belonging, CarriedOut, CarryOut, MoverMachine, MoverMemory, Verdicts
 
 ROUND_MS = 60.0
 PATIENCE_MS = 600.0
@@ -151,8 +151,10 @@ Judge = Callable[[Proposed], str | None]
 class JudgedMover(MoverMachine):
     """A mover whose host judges all that waits at regular times."""
 
-    def __init__(self, sites: int, judge: Judge, judge_every_ms: float) -> None:
-        super().__init__(sites)
+    def __init__(
+        self, sites: int, judge: Judge, judge_every_ms: float, belonging: Belonging | None = None
+    ) -> None:
+        super().__init__(sites, belonging)
         self._judge, self._period_ms = judge, judge_every_ms
         self._next_ms: float | None = None
 
@@ -171,8 +173,8 @@ class JudgedMover(MoverMachine):
 
 
 class RunnerNode:
-    def __init__(self, sites: int, ground: Ground, judge: Judge) -> None:
-        self.mover = JudgedMover(sites, self._judged, 200.0)
+    def __init__(self, sites: int, ground: Ground, judge: Judge, belonging: Belonging | None = None) -> None:
+        self.mover = JudgedMover(sites, self._judged, 200.0, belonging)
         self._judge = judge
         self.targets: dict[int, Target] = {}
         self.going: ListUnderWay | None = None
@@ -390,6 +392,8 @@ class RunSubject(Subject):
     homes: Callable[[int], Sequence[int]] = field(kw_only=True)
     """From the number of sites: where each fragment is at first."""
     judge: Judge = field(kw_only=True)
+    belonging: Callable[[int], Belonging] | None = field(default=None, kw_only=True)
+    """From the number of sites: fragments whose places matter to each other."""
 
     def run(self, scenario: Scenario) -> Harness:
         sites = scenario.sites - 1
@@ -397,7 +401,7 @@ class RunSubject(Subject):
 
         def make(site: int, count: int, generator: np.random.Generator) -> SiteMachine:
             if site == sites:
-                return RunnerNode(sites, ground, self.judge)
+                return RunnerNode(sites, ground, self.judge, self.belonging and self.belonging(sites))
             return SiteNode(self.make_machine(site, sites, generator), ground, site)
 
         harness = Harness(scenario, make, self.make_checkers(), most_steps=self.most_steps)

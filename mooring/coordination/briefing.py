@@ -32,6 +32,11 @@ class Briefing(Protocol):
         ...
 
     @property
+    def belonging(self) -> Mapping[int, Sequence[int]] | None:
+        """Per fragment, those whose places matter where it runs; None: all do everywhere."""
+        ...
+
+    @property
     def draws(self) -> bool:
         """Whether machines find by chance what they propose."""
         ...

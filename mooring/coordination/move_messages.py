@@ -9,8 +9,8 @@ fence and guards are, answers:
                         Done(id, places)                    every fragment is where the plan wants it
                         Failed(id, reason, places)          not all of them are
     any site -> mover   Inquiry(id)                         what has become of it? answered as above
-                        LookUp()                            where is everything? answered with `Whereabouts`
-    mover -> all        Whereabouts(places)                 after every start of a fragment
+                        LookUp(known)                       where is everything? answered with `Whereabouts`
+    mover -> sites      Whereabouts(places)                 after every start of a fragment, where it matters
 
 The mover is a peer like any other, with the number that follows the last site's (`mover_of`). Messages to and
 from it may be lost, doubled and overtaken, and it may crash, so:
@@ -29,7 +29,9 @@ from it may be lost, doubled and overtaken, and it may crash, so:
   the epoch of every fragment that it moves, and may name others that it was made from; if one of them was
   started again since then, for any reason, the plan is refused.
 - **Whereabouts.** Recovery, moves by hand, rollbacks and plans of others reach machines in this way alone. Of
-  two places of one fragment the one with the higher epoch is newer (`StartedAt.newer_than`).
+  two places of one fragment the one with the higher epoch is newer (`StartedAt.newer_than`). An answer to a
+  `LookUp` names the state that it brings its receiver to. The next one names that state in turn, and gets
+  what has changed since. A protocol may say which fragments concern which site (`mover.py`).
 - **Promises** are in the currency of guards and ledger: tuples under way (decision 0041).
 """
 
@@ -47,6 +49,7 @@ def mover_of(sites: int) -> int:
 
 
 NOWHERE = -1
+NO_STATE = -1
 
 
 class StartedAt(msgspec.Struct, frozen=True):
@@ -120,6 +123,10 @@ class Inquiry(msgspec.Struct, frozen=True, tag=True):
 class LookUp(msgspec.Struct, frozen=True, tag=True):
     """From a machine that has just started, or has heard nothing for a while."""
 
+    known: int = 0
+    """The `state` that an answer brought it to since it started; 0: it knows of nothing, `NO_STATE`: of some
+    places."""
+
 
 # From the mover.
 
@@ -163,6 +170,18 @@ class Whereabouts(msgspec.Struct, frozen=True, tag=True):
     places: tuple[StartedAt, ...]
     whole: bool = False
     """With these, and what was told before, everything is told. Not so while a run begins."""
+    state: int = 0
+    """In answer to a `LookUp`: what its receiver knows with these, by a name that the mover understands."""
+    since: int = 0
+    """What its receiver has to know for that; 0: nothing. One that started anew meanwhile may not."""
+
+    def tells_all(self, known: int) -> bool:
+        """To a machine with that state."""
+        return self.whole and self.since in (0, known)
+
+    def brings_to(self, known: int) -> int:
+        """The state of a machine that had that one."""
+        return self.state if self.state and self.since in (0, known) else known
 
 
 class StatedLatencies(msgspec.Struct, frozen=True, tag=True):

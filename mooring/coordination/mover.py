@@ -8,12 +8,16 @@ The host decides when to judge those that wait, and how: it hands in its `Verdic
 first, then the largest promise. What is accepted is carried out as one list; two of which one concerns what
 the other moves are not. What comes meanwhile is refused: it was made without knowing of it.
 
+Sites are told where fragments are. Where the protocol says which fragments belong together, a site is told of
+those at it, those that belong to them, and those that have just left it; otherwise of all.
+
 What becomes of a proposal is in the table below. `WAITING` is not durable: after a crash the mover receives
 the proposal again.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from enum import Enum
 
@@ -31,6 +35,7 @@ from mooring.contracts.site_machine import (
     Started,
 )
 from mooring.coordination.move_messages import (
+    NOWHERE,
     Accepted,
     Answer,
     Done,
@@ -50,6 +55,9 @@ from mooring.coordination.move_messages import (
 MOST_UNHEARD = 64
 """Ids per site that it may have refused by inquiries that arrive before the proposals. What it holds for
 further ones it keeps until some of these are over."""
+MOST_STATES = 1000
+"""That a site may name to get what has changed since; by an older one it gets everything."""
+Belonging = Mapping[int, Sequence[int]]
 BUSY = "another list of moves is being carried out"
 
 
@@ -117,8 +125,15 @@ does every event while an older proposal of the same site is being carried out."
 
 
 class MoverMachine:
-    def __init__(self, sites: int) -> None:
+    def __init__(self, sites: int, belonging: Belonging | None = None) -> None:
+        """`belonging`: per fragment, those whose places matter where it runs; None: all do everywhere."""
         self.memory = MoverMemory()
+        self.belonging = belonging
+        self._state, self._version = 0, 0
+        self._versions: dict[int, int] = {}
+        """State -> after how many changes it was so; of the last ones."""
+        self._changed: dict[int, int] = {}
+        """Fragment -> with which change its place came."""
         self.where: dict[int, StartedAt] = {}
         self._whole = False
         """Whether the host has told of everything that runs. A site that took a part of it for the whole
@@ -157,9 +172,8 @@ class MoverMachine:
                 return self._proposed(sender, message)
             case Inquiry(id=id):
                 return self._asked_about(sender, id)
-            case LookUp():
-                places = tuple(self.where[fragment] for fragment in sorted(self.where))
-                return (Send(sender, Whereabouts(places, self._whole)),) if places else ()
+            case LookUp(known=known) if self.where:
+                return (Send(sender, self._news(sender, known)),)
         return ()
 
     def _proposed(self, sender: int, proposed: Proposed) -> Sequence[Effect]:
@@ -267,9 +281,61 @@ class MoverMachine:
         return ()
 
     def _learn(self, places: Sequence[StartedAt]) -> Sequence[Effect]:
+        before = dict(self.where)
         new = [place for place in places if place.newer_than(self.where.get(place.fragment))]
-        self.where |= {place.fragment: place for place in new}
-        return [Send(site, Whereabouts(tuple(new))) for site in range(self._sites)] if new else []
+        if not new:
+            return []
+        self._version += 1
+        for place in new:
+            if (old := self.where.get(place.fragment)) is not None:
+                self._state ^= _name_of(old)
+            self._state ^= _name_of(place)
+            self.where[place.fragment] = place
+            self._changed[place.fragment] = self._version
+        self._versions[self._state] = self._version
+        if len(self._versions) > MOST_STATES:
+            del self._versions[next(iter(self._versions))]
+        if self.belonging is None:
+            return [Send(site, Whereabouts(tuple(new))) for site in range(self._sites)]
+        told: dict[int, dict[int, StartedAt]] = {}
+        for place in new:
+            others = self.belonging.get(place.fragment, ())
+            known = [self.where[other] for other in others if other in self.where]
+            old = before.get(place.fragment)
+            ends = {place.site, NOWHERE if old is None else old.site, *(each.site for each in known)}
+            for site in ends - {NOWHERE}:
+                told.setdefault(site, {})[place.fragment] = place
+            if place.site != NOWHERE:
+                told[place.site] |= {each.fragment: each for each in known}
+        return [Send(site, Whereabouts(_ordered(told[site]))) for site in sorted(told)]
+
+    def concerns(self, fragment: int, site: int) -> bool:
+        """Whether the site is to know where the fragment is."""
+        if self.belonging is None:
+            return True
+        around = (fragment, *self.belonging.get(fragment, ()))
+        return any(other in self.where and self.where[other].site == site for other in around)
+
+    def belong(self, belonging: Belonging | None) -> None:
+        """Other fragments belong together from now on: sites are told anew when they ask."""
+        self.belonging = belonging
+        self._versions.clear()
+
+    def _news(self, site: int, known: int) -> Whereabouts:
+        """For a site that was told everything of a state."""
+        since = self._versions.get(known)
+        if since is not None:
+            concerned = {f: self.where[f] for f, version in self._changed.items() if version > since}
+        elif self.belonging is not None and known == 0:
+            concerned = {f: place for f, place in self.where.items() if place.site == site}
+        else:
+            concerned = self.where
+        for fragment in [f for f, place in concerned.items() if place.site == site]:
+            for other in () if self.belonging is None else self.belonging.get(fragment, ()):
+                if other in self.where:
+                    concerned[other] = self.where[other]
+        self._versions[self._state] = self._version
+        return Whereabouts(_ordered(concerned), self._whole, self._state, 0 if since is None else known)
 
     def _carried_out(self, why: str) -> Sequence[Effect]:
         going = self.memory.accepted
@@ -313,6 +379,16 @@ class MoverMachine:
     def _tell(proposed: Proposed, answer: Answer) -> Sequence[Effect]:
         to = dict.fromkeys((proposed.id[0], *proposed.lease.holders))
         return [Send(site, answer) for site in to]
+
+
+def _ordered(places: Mapping[int, StartedAt]) -> tuple[StartedAt, ...]:
+    return tuple(places[fragment] for fragment in sorted(places))
+
+
+def _name_of(place: StartedAt) -> int:
+    """States are told apart by these together, whatever order places came in."""
+    told = f"{place.fragment} {place.site} {place.epoch}".encode()
+    return int.from_bytes(hashlib.blake2b(told, digest_size=7).digest(), "big")
 
 
 def never_heard(asker: int) -> str:

@@ -71,7 +71,7 @@ class ProtocolDecider:
         self._brief = brief
         self._briefing = brief(problem)
         self._rows = {fragment: f for f, fragment in enumerate(problem.fragment_names)}
-        self.mover = MoverMachine(len(problem.sites))
+        self.mover = MoverMachine(len(problem.sites), self._briefing.belonging)
         self._verdicts: dict[ProposalId, str | None] = {}
         """Per proposal that is judged now: why it is refused; None if it is not."""
         self._chosen: list[Proposed] = []
@@ -120,6 +120,7 @@ class ProtocolDecider:
         """The same fragments and sites, but some are read by others than before."""
         self._problem = problem
         self._briefing = self._brief(problem)
+        self.mover.belong(self._briefing.belonging)
         for site in range(len(problem.sites)):
             for message in self._briefing.basics(site):
                 self._peers.send(site, message)
@@ -215,6 +216,6 @@ class ProtocolDecider:
 
     def _begin_anew(self) -> None:
         where = Whereabouts(tuple(self.mover.where.values()))
-        self.mover = MoverMachine(len(self._problem.sites))
+        self.mover = MoverMachine(len(self._problem.sites), self._briefing.belonging)
         self.mover.handle(Started(0, self._kept), 0.0)
         self.mover.handle(Asked(where), 0.0)

@@ -29,6 +29,7 @@ from mooring.contracts.site_machine import (
     TimerDue,
 )
 from mooring.coordination.move_messages import (
+    NO_STATE,
     NOWHERE,
     Accepted,
     Done,
@@ -209,15 +210,66 @@ def test_whereabouts_are_told_to_all_and_again_to_who_asks() -> None:
     one = mover()
     told = sent(one.handle(Asked(Whereabouts((StartedAt(7, 2, 5), StartedAt(8, 0, 1)))), 0.0))
     assert told == [(site, Whereabouts((StartedAt(7, 2, 5),))) for site in range(3)]
-    (_, known), *_ = sent(hear(one, LookUp(), sender=2))
-    assert known == Whereabouts((StartedAt(7, 2, 5), *AT[1:]))
+    known = answer(one, 0)
+    assert (known.places, known.whole) == ((StartedAt(7, 2, 5), *AT[1:]), False)
 
 
 def test_what_is_known_counts_as_the_whole_once_the_host_says_so() -> None:
     one = mover()
     one.handle(Asked(Whereabouts((StartedAt(10, 0, 0),), whole=True)), 0.0)
-    (_, known), *_ = sent(hear(one, LookUp(), sender=2))
-    assert known == Whereabouts((*AT, StartedAt(10, 0, 0)), whole=True)
+    known = answer(one, 0)
+    assert (known.places, known.whole) == ((*AT, StartedAt(10, 0, 0)), True)
+
+
+def answer(one: MoverMachine, known: int, sender: int = 2) -> Whereabouts:
+    (_, told), *_ = sent(hear(one, LookUp(known), sender=sender))
+    assert isinstance(told, Whereabouts)
+    return told
+
+
+def test_who_names_a_state_is_told_what_has_changed_since() -> None:
+    one = mover()
+    first = answer(one, 0)
+    assert answer(one, first.state) == Whereabouts((), state=first.state, since=first.state)
+    news = StartedAt(7, 2, 5), StartedAt(9, 0, 1)
+    for place in news:
+        one.handle(Asked(Whereabouts((place,))), 0.0)
+    later = answer(one, first.state)
+    assert (later.places, later.since) == (news, first.state)
+    assert answer(one, later.state).places == ()
+
+
+@pytest.mark.parametrize("known", [NO_STATE, 12345], ids=["without a state", "with one of another run"])
+def test_who_names_no_state_of_this_run_is_told_everything(known: int) -> None:
+    """Of what has left it too, which it may still take to be there."""
+    one = MoverMachine(3, {7: (8,), 8: (7,)})
+    one.handle(Asked(Whereabouts(AT)), 0.0)
+    told = answer(one, known)
+    assert (told.places, told.since) == (AT, 0)
+
+
+def test_an_answer_to_one_that_has_forgotten_is_not_taken_for_the_whole() -> None:
+    """It started anew meanwhile; the answer is for what it knew before."""
+    told = Whereabouts((), whole=True, state=9, since=4)
+    assert told.tells_all(4)
+    assert not told.tells_all(0)
+    assert (told.brings_to(4), told.brings_to(0)) == (9, 0)
+
+
+def test_sites_are_told_of_what_belongs_to_what_they_run() -> None:
+    """7 and 8 belong together, and 9 to neither."""
+    one = MoverMachine(4, {7: (8,), 8: (7,), 9: ()})
+    one.handle(Asked(Whereabouts((StartedAt(7, 0, 0), StartedAt(8, 1, 0), StartedAt(9, 2, 0)))), 0.0)
+    assert answer(one, 0, sender=1).places == (StartedAt(7, 0, 0), StartedAt(8, 1, 0))
+    assert answer(one, 0, sender=2).places == (StartedAt(9, 2, 0),)
+    assert answer(one, 0, sender=3).places == ()
+    moved = StartedAt(8, 3, 1)
+    told = dict(sent(one.handle(Asked(Whereabouts((moved,))), 0.0)))
+    assert told == {
+        0: Whereabouts((moved,)),  # runs what belongs to it
+        1: Whereabouts((moved,)),  # it left
+        3: Whereabouts((StartedAt(7, 0, 0), moved)),  # it came, and with it what belongs to it
+    }
 
 
 class AsTheTableSays:

@@ -36,6 +36,7 @@ LOST_CORES = 1e-9
 
 
 class AntsBriefing:
+    belonging = None
     draws = True
 
     def __init__(self, problem: Problem, stand_in: AntsDecider) -> None:

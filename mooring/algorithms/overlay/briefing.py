@@ -56,6 +56,7 @@ class _News(NamedTuple):
 
 class OverlayBriefing:
     trigger_s = 0.0
+    belonging = None
     draws = False
 
     def __init__(self, problem: Problem, states_latency: bool = False) -> None:

@@ -33,6 +33,13 @@ class OptimiserBriefing:
     def __init__(self, problem: Problem, states_latency: bool = False) -> None:
         """`states_latency`: the sites go by the problem's latencies, not by what they measure."""
         self._problem, self._states_latency = problem, states_latency
+        self._specs = {spec.fragment: spec for spec in fragment_specs(problem)}
+        self._where: Mapping[int, StartedAt] = {}
+        """At the last look."""
+        self.belonging = {
+            fragment: tuple(sorted({link.fragment for link in spec.links if link.fragment >= 0}))
+            for fragment, spec in self._specs.items()
+        }
         self._told: dict[int, tuple[StartedAt, tuple[float, ...]]] = {}
         """Per fragment: which of its starts was told of what flows."""
         self._stated: dict[tuple[int, type], Data] = {}
@@ -44,12 +51,17 @@ class OptimiserBriefing:
 
     def basics(self, site: int) -> Sequence[Data]:
         self._told = {f: told for f, told in self._told.items() if told[0].site != site}
-        capacity, specs = self._problem.sites[site].capacity, fragment_specs(self._problem)
+        capacity = self._problem.sites[site].capacity
+        specs = [
+            self._specs[place.fragment]
+            for place in self._where.values()
+            if place.site == site and place.fragment in self._specs
+        ]
         of_itself = [
             self._stated.setdefault((site, type(stated)), stated)
             for stated in (MeasuredCapacity(capacity), *self._latencies(self._problem, site))
         ]
-        firsts = range(0, len(specs), TOLD_AT_ONCE)
+        firsts = range(0, max(len(specs), 1), TOLD_AT_ONCE)  # one that hosts none is told that
         return [
             *of_itself,
             *(KnownFragments(tuple(specs[first : first + TOLD_AT_ONCE])) for first in firsts),
@@ -58,9 +70,10 @@ class OptimiserBriefing:
     def requests(
         self, observation: Observation, picture: Picture, where: Mapping[int, StartedAt]
     ) -> Iterable[Told]:
-        """What flows and what is used, to the site where a fragment is; capacities, to each site. One that
-        is lost, or kept empty, has no room; its machine may well be there.
+        """What a fragment is, what flows and what is used, to the site where it is; capacities, to each site.
+        One that is lost, or kept empty, has no room; its machine may well be there.
         """
+        self._where = where
         capacity = np.where(picture.lost, 0.0, picture.model.capacity_cores)
         for site in range(len(self._problem.sites)):
             for stated in (MeasuredCapacity(float(capacity[site])), *self._latencies(picture.problem, site)):
@@ -69,10 +82,15 @@ class OptimiserBriefing:
                     yield site, stated
         for spec in fragment_specs(picture.problem, picture.model):
             place = where.get(spec.fragment)
-            if place is None or place.site == NOWHERE or not spec.movable:
+            if place is None or place.site == NOWHERE:
                 continue
             rates = tuple(link.rate for link in spec.links)
             known, told = self._told.get(spec.fragment, (None, ()))
+            if known != place:
+                yield place.site, KnownFragments((self._specs[spec.fragment],))
+            if not spec.movable:
+                self._told[spec.fragment] = place, rates
+                continue
             if known != place or any(abs(a - b) > SENT_AGAIN * b for a, b in zip(told, rates, strict=True)):
                 self._told[spec.fragment] = place, rates
                 yield place.site, MeasuredFlows(spec.fragment, rates, spec.cores)

@@ -56,7 +56,6 @@ from mooring.coordination.move_messages import (
     Ending,
     Failed,
     Inquiry,
-    LookUp,
     Over,
     ProposalId,
     StartedAt,
@@ -135,7 +134,7 @@ class RunningSite(WalkingSite):
     def _ask(self) -> list[Effect]:
         """What a machine that has just begun, or has heard nothing for a while, does not know."""
         unknown = [] if self.residence.chains else [Send(self._mover, AskColony())]
-        return [*unknown, Send(self._mover, LookUp())]
+        return [*unknown, Send(self._mover, self.residence.look_up())]
 
     def _say_again(self, now_ms: float) -> list[Effect]:
         self._round += 1
@@ -186,9 +185,8 @@ class RunningSite(WalkingSite):
             case KnownColony():
                 self._take(message)
                 return self._stirred_by(message)
-            case Whereabouts(places=places, whole=whole):
-                self._learn(places)
-                self.residence.informed |= whole
+            case Whereabouts():
+                self.leader.moved(self.residence.heard(message))
         return []
 
     def _stirred_by(self, known: KnownColony) -> list[Effect]:
@@ -228,7 +226,7 @@ class RunningSite(WalkingSite):
             del self._heard[answer.id]
         if isinstance(answer, Over):  # whatever has come of it was told long ago, or not at all
             self.residence.informed = False
-            return [Send(self._mover, LookUp())]
+            return [Send(self._mover, self.residence.look_up())]
         return []
 
     def _fragments_of_chains(self) -> dict[int, tuple[int, ...]]:

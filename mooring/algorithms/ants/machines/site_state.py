@@ -22,7 +22,14 @@ from mooring.algorithms.ants.machines.running_messages import (
     OtherFragment,
     RunningChain,
 )
-from mooring.coordination.move_messages import NOWHERE, ProposalId, StartedAt
+from mooring.coordination.move_messages import (
+    NO_STATE,
+    NOWHERE,
+    LookUp,
+    ProposalId,
+    StartedAt,
+    Whereabouts,
+)
 
 
 class RunningHere:
@@ -35,6 +42,8 @@ class RunningHere:
         self.held: dict[ProposalId, HeldSegment] = {}
         self.informed = False
         """Whether it has been told of everything that runs. Nothing is held before."""
+        self.state = 0
+        """Of the mover, that it was told everything of."""
         self._seen: dict[int, Deployed] = {}
         """Per chain that is left out, until something changes."""
 
@@ -53,6 +62,14 @@ class RunningHere:
                 changed.add(place.fragment)
         self._seen.clear()
         return changed
+
+    def heard(self, told: Whereabouts) -> set[int]:
+        self.informed |= told.tells_all(self.state)
+        self.state = told.brings_to(self.state)
+        return self.learn(told.places)
+
+    def look_up(self) -> LookUp:
+        return LookUp(self.state or (NO_STATE if self.where else 0))
 
     def hold(self, segment: HeldSegment) -> None:
         self.held[segment.id] = segment

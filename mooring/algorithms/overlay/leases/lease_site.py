@@ -42,7 +42,7 @@ from mooring.contracts.site_machine import (
     Started,
     TimerDue,
 )
-from mooring.coordination.move_messages import Answer, LookUp, Proposed, StartedAt, Whereabouts, mover_of
+from mooring.coordination.move_messages import Answer, Proposed, StartedAt, Whereabouts, mover_of
 
 
 class ApplyPlan(msgspec.Struct, frozen=True, tag=True):
@@ -166,7 +166,7 @@ class LeaseSite:
             effects += self.slack.report()
         if now_ms >= self._look_up_ms:
             self._look_up_ms = now_ms + self._params.silence_ms
-            effects.append(Send(self._mover, LookUp()))
+            effects.append(Send(self._mover, self.around.look_up()))
         return effects
 
     def _receive(self, sender: int, message: Data, now_ms: float) -> Sequence[Effect]:
@@ -186,9 +186,9 @@ class LeaseSite:
 
     def _from_mover(self, message: Whereabouts | Answer, now_ms: float) -> Sequence[Effect]:
         if isinstance(message, Whereabouts):
-            self.around.learn(message.places)
-            if message.whole:
-                self.around.informed = True
+            told = message.tells_all(self.around.state)
+            self.around.heard(message)
+            if told:
                 self.keeper.whereabouts()
             return ()
         return (*self.keeper.answered(message, now_ms), *self.seeker.answered(message, now_ms))

@@ -40,7 +40,6 @@ from mooring.coordination.move_messages import (
     Done,
     Failed,
     Inquiry,
-    LookUp,
     Over,
     ProposalId,
 )
@@ -260,7 +259,7 @@ class Keeper:
                 return ()
             case Over():
                 self._over.add(answer.id)
-                return (Send(self._mover, LookUp()),)
+                return (Send(self._mover, self._around.look_up()),)
             case Done(places=places) | Failed(places=places):
                 self._around.learn(places)
         self._free(answer.id, Event.ANSWERED)

@@ -22,7 +22,7 @@ from mooring.algorithms.overlay.search.shared_operator import (
     upstream_first,
 )
 from mooring.contracts.site_machine import Effect, Send
-from mooring.coordination.move_messages import FragmentMove, LookUp, StartedAt
+from mooring.coordination.move_messages import NO_STATE, FragmentMove, LookUp, StartedAt, Whereabouts
 from mooring.model.placement.site_limits import SLACK
 
 
@@ -113,6 +113,8 @@ class OverlaySurroundings:
         self._links: tuple[tuple[int, float], ...] | None = None
         self.informed = False
         """Whether it has been told of everything that runs, since it started: no room is promised before."""
+        self.state = 0
+        """Of the mover, that it was told everything of."""
         self.version = 0
         """Counts how often it has learnt that something is elsewhere."""
 
@@ -161,7 +163,15 @@ class OverlaySurroundings:
     def ask_if_new(self, places: Iterable[StartedAt], mover: int) -> Sequence[Effect]:
         """What others say of where things are is no more than a reason to ask the mover."""
         is_new = any(place.newer_than(self.where.get(place.fragment)) for place in places)
-        return (Send(mover, LookUp()),) if is_new else ()
+        return (Send(mover, self.look_up()),) if is_new else ()
+
+    def heard(self, told: Whereabouts) -> None:
+        self.informed |= told.tells_all(self.state)
+        self.state = told.brings_to(self.state)
+        self.learn(told.places)
+
+    def look_up(self) -> LookUp:
+        return LookUp(self.state or (NO_STATE if self.where else 0))
 
     def is_known(self, number: int) -> bool:
         """An operator, or a replica of one."""

@@ -27,7 +27,7 @@ class FragmentLink(msgspec.Struct, frozen=True):
 
 
 class FragmentSpec(msgspec.Struct, frozen=True):
-    """A fragment as every site knows it from the problem, wherever it runs."""
+    """A fragment as the site knows it where it runs."""
 
     fragment: int
     cores: float
@@ -106,7 +106,7 @@ class AskFragments(msgspec.Struct, frozen=True, tag=True):
 
 
 class KnownFragments(msgspec.Struct, frozen=True, tag=True):
-    """From the mover: the fragments of the problem."""
+    """Fragments that run at this site; none where none do. From the site's own user, or from the mover."""
 
     specs: tuple[FragmentSpec, ...]
 
@@ -117,5 +117,5 @@ class MeasuredCapacity(msgspec.Struct, frozen=True, tag=True):
     cores: float
 
 
-ToldToSite = MeasuredFlows | MeasuredCapacity | StatedLatencies
+ToldToSite = KnownFragments | MeasuredFlows | MeasuredCapacity | StatedLatencies
 """What a site's own user tells its machine."""

@@ -55,7 +55,6 @@ from mooring.coordination.move_messages import (
     Ending,
     Failed,
     Inquiry,
-    LookUp,
     Over,
     ProposalId,
     StartedAt,
@@ -87,6 +86,8 @@ class Optimiser:
         self.proposer = Proposer(site, sites)
         self._known = KnownSites(site, sites, generator, params.vivaldi, params.load_ms)
         self._reviews = Reviews(generator, params, self._known, self.residence, self.proposer.next_id)
+        self._briefed = bool(specs)
+        """Whether it was told what runs here, if anything does."""
         self._rates: dict[int, tuple[float, ...]] = {}
         """Measured, per fragment that runs here and link of it."""
         self._heard: dict[ProposalId, int] = {}
@@ -126,13 +127,18 @@ class Optimiser:
         self.proposer.start(incarnation, kept.open)
         self.residence.held = {room.id: room for room in kept.held}
         self._next_round_ms = now_ms + self._generator.random() * self._params.period_ms
-        return (Send(self._mover, LookUp()), *self._ask_for_fragments(), *self.proposer.repeat())
+        return (
+            Send(self._mover, self.residence.look_up()),
+            *self._ask_for_fragments(),
+            *self.proposer.repeat(),
+        )
 
     def _ask_for_fragments(self) -> Sequence[Effect]:
-        return () if self.residence.specs else (Send(self._mover, AskFragments()),)
+        knows = self._briefed and not self.residence.unknown
+        return () if knows else (Send(self._mover, AskFragments()),)
 
     def _measure(self, now_ms: float) -> Sequence[Effect]:
-        peer = self._known.next_to_measure() if self.residence.specs else None
+        peer = self._known.next_to_measure() if self._briefed else None
         return () if peer is None else (Send(peer, Ping(now_ms)),)
 
     def _review_all(self) -> Sequence[Effect]:
@@ -143,7 +149,7 @@ class Optimiser:
         effects = [*self.proposer.repeat(), *self._ask_about_held_room()]
         effects += self._reviews.conclude_overdue(self._round, free=free)
         if self._round % (self._params.patience * self._params.rounds_per_review) == 0:
-            effects.append(Send(self._mover, LookUp()))  # what it told may have been lost
+            effects.append(Send(self._mover, self.residence.look_up()))  # what it told may have been lost
             effects += self._ask_for_fragments()
         self._reviews.watch_room()
         for spec in self.residence.running:
@@ -202,20 +208,20 @@ class Optimiser:
 
     def _from_mover(self, message: Data) -> Sequence[Effect]:
         match message:
-            case Whereabouts(places=places, whole=whole):
-                self._learn(places)
-                self.residence.informed |= whole
-            case KnownFragments(specs=specs):
-                self._forget_rewired(specs)
-                self.residence.take(specs)
-            case MeasuredCapacity() | StatedLatencies():
+            case Whereabouts():
+                self._forget(self.residence.heard(message))
+            case KnownFragments() | MeasuredCapacity() | StatedLatencies():
                 self._told(message)
             case _ if isinstance(message, Answer):
                 return self._answered(message)
         return ()
 
     def _learn(self, places: Sequence[StartedAt]) -> None:
-        for fragment in self.residence.learn(places):
+        self._forget(self.residence.learn(places))
+
+    def _forget(self, fragments: Sequence[int]) -> None:
+        """What was found out about fragments that left, came, or were started anew."""
+        for fragment in fragments:
             self._reviews.forget(fragment)
             self._rates.pop(fragment, None)
             self.residence.measured_cores.pop(fragment, None)
@@ -239,7 +245,7 @@ class Optimiser:
             del self._heard[answer.id]
         if isinstance(answer, Over):  # whatever has come here for it was told long ago, or not at all
             self.residence.informed = False
-        asked = () if self.residence.informed else (Send(self._mover, LookUp()),)
+        asked = () if self.residence.informed else (Send(self._mover, self.residence.look_up()),)
         return (*((Persist(self.durable),) if self.durable != before else ()), *asked)
 
     # What this site's own engine says.
@@ -253,6 +259,10 @@ class Optimiser:
 
     def _told(self, what: ToldToSite) -> None:
         match what:
+            case KnownFragments(specs=specs):
+                self._briefed = True
+                self._forget_rewired(specs)
+                self.residence.take(specs)
             case MeasuredCapacity(cores=cores):
                 self.residence.capacity_cores = cores
             case StatedLatencies(latency_ms=latency_ms):

@@ -13,7 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mooring.algorithms.relaxation.machines.messages import FragmentSpec, HeldRoom
-from mooring.coordination.move_messages import NOWHERE, ProposalId, StartedAt
+from mooring.coordination.move_messages import (
+    NO_STATE,
+    NOWHERE,
+    LookUp,
+    ProposalId,
+    StartedAt,
+    Whereabouts,
+)
 
 
 class Residence:
@@ -32,6 +39,8 @@ class Residence:
         self.held: dict[ProposalId, HeldRoom] = {}
         self.informed = False
         """Whether it has been told of everything that runs here. Nothing is promised room before."""
+        self.state = 0
+        """Of the mover, that it was told everything of."""
 
     def take(self, specs: Iterable[FragmentSpec]) -> None:
         """Fragments that there are."""
@@ -49,6 +58,14 @@ class Residence:
                     concerned.append(place.fragment)
         return concerned
 
+    def heard(self, told: Whereabouts) -> list[int]:
+        self.informed |= told.tells_all(self.state)
+        self.state = told.brings_to(self.state)
+        return self.learn(told.places)
+
+    def look_up(self) -> LookUp:
+        return LookUp(self.state or (NO_STATE if self.where else 0))
+
     def site_of(self, fragment: int) -> int:
         place = self.where.get(fragment)
         return NOWHERE if place is None else place.site
@@ -61,9 +78,15 @@ class Residence:
         return tuple(self.specs[fragment] for fragment in sorted(self._here) if fragment in self.specs)
 
     @property
+    def unknown(self) -> list[int]:
+        """What runs here, and of which no more is known."""
+        return [fragment for fragment in self._here if fragment not in self.specs]
+
+    @property
     def used_cores(self) -> float:
         """By what runs here and by what room is kept for; what has arrived is not counted twice."""
-        fragments = {spec.fragment: self.cores(spec.fragment) for spec in self.running}
+        fragments = {f: self.measured_cores.get(f, 0.0) for f in self.unknown}
+        fragments |= {spec.fragment: self.cores(spec.fragment) for spec in self.running}
         fragments |= {room.fragment: room.cores for room in self.held.values()}
         return sum(fragments.values())
 
@@ -79,8 +102,10 @@ class Residence:
         """Keep room, if there is enough; whether it is kept."""
         if id in self.held:
             return True
-        if not self.informed or fragment not in self.specs or self.runs(fragment):
+        if not self.informed or self.runs(fragment):
             return False
+        if any(known not in self.measured_cores for known in self.unknown):
+            return False  # of what has just come, nobody knows yet what it takes
         if not 0.0 <= cores <= self.spare_cores:
             return False
         self.held[id] = HeldRoom(id, fragment, cores)
@@ -88,4 +113,7 @@ class Residence:
 
     def let_go(self, id: ProposalId) -> bool:
         """The proposal has ended; whether room was kept for it."""
-        return self.held.pop(id, None) is not None
+        room = self.held.pop(id, None)
+        if room is not None and room.fragment in self._here and room.fragment not in self.specs:
+            self.measured_cores[room.fragment] = room.cores
+        return room is not None

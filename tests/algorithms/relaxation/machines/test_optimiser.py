@@ -15,6 +15,7 @@ from lab.faults.exploration import explore
 from lab.faults.faults import Partition
 from lab.faults.harness import Harness
 from lab.faults.optimiser_invariants import (
+    chain_belonging,
     chain_homes,
     chain_layout,
     optimiser_checkers,
@@ -45,7 +46,11 @@ PARAMS = OptimiserParams(
     migration=MigrationParams(displacement_ms=1.0, least_saving=0.05, look_again=4),
 )
 SUBJECT = RunSubject(
-    optimiser_machines(chain_layout, PARAMS), optimiser_checkers, homes=chain_homes, judge=some_refused
+    optimiser_machines(chain_layout, PARAMS),
+    optimiser_checkers,
+    homes=chain_homes,
+    judge=some_refused,
+    belonging=chain_belonging,
 )
 
 
