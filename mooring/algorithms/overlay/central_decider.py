@@ -37,7 +37,7 @@ from mooring.contracts.decider import DeciderWish, Proposal, ProposedMove
 from mooring.contracts.picture import Picture
 from mooring.contracts.policy import Context
 from mooring.model.deployment.moves import Move
-from mooring.model.placement.network_metrics import query_latencies_ms
+from mooring.model.placement.network_metrics import ways_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import as_matrix, both_ways, why_no_matrix
 from mooring.quantity import milliseconds
@@ -124,7 +124,7 @@ class _Stock:
             KnownLatencies(self.latency_ms),
             self._candidates,
             options.kept,
-            picture.problem.network.channel_ms,
+            picture.problem.network.hop_ms,
         )
         self.store = PlanStore()
         self._todo = list(self.plans.own)
@@ -276,8 +276,7 @@ class _Look:
 
     def _latencies(self, sites: Ints) -> Floats:
         placement = Placement(self._picture.problem, sites)
-        channel_ms = self._picture.problem.network.channel_ms
-        return np.asarray(query_latencies_ms(placement, channel_ms=channel_ms))
+        return np.asarray(ways_ms(placement))
 
     def _best(self, plans: Iterable[FinalPlan], made: dict[int, int], trouble: int = -1) -> FinalPlan | None:
         """The plan best for the bandwidth that holds by what is observed now, with moves already chosen; a

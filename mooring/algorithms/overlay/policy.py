@@ -84,7 +84,7 @@ class Overlay:
             as_matrix(requests.latency_ms),
             requests.usable_cores,
             requests.memory_mb,
-            self.params(problem.network.channel_ms, seed),
+            self.params(problem.network.hop_ms, seed),
             context.rng,
             hosted=requests.hosted(),
             deadline=context.deadline,
@@ -187,10 +187,14 @@ def in_words(requests: OverlayRequests, wanted: Wanted, rejected: Rejected) -> s
 
 
 def _late(requests: OverlayRequests, wanted: Wanted, obstacle: Obstacle) -> str:
-    by_ms = obstacle.best - obstacle.needed
-    best = f"the best plan takes {milliseconds(obstacle.best)}, {milliseconds(by_ms, 3)} too long"
+    network = requests.problem.network
+    by_ms, entry_ms = obstacle.best - obstacle.needed, network.entry_ms
+    best = f"the best plan takes {milliseconds(obstacle.best + entry_ms)}, {milliseconds(by_ms, 3)} too long"
+    if network.trigger_s > 0.0:
+        best += f" (with a trigger of {network.trigger_s:g} s)"
+    limit = milliseconds(obstacle.needed + entry_ms)
     if obstacle.query == wanted.query:
-        return f"its limit is {milliseconds(obstacle.needed)}, and {best}"
+        return f"its limit is {limit}, and {best}"
     other = requests.query_name(obstacle.query)
     shares = f"query {other!r}, which shares operators with it"
-    return f"{shares}, has a limit of {milliseconds(obstacle.needed)}, and {best}"
+    return f"{shares}, has a limit of {limit}, and {best}"

@@ -103,7 +103,7 @@ class OverlayRequests:
             msgspec.structs.replace(self.operators[f], ends=tuple(ends[f])) for f in sorted(at)
         )
         sites = [at[own.operator] for own in running]
-        channel_ms = self.problem.network.channel_ms
+        channel_ms = self.problem.network.hop_ms
         known = KnownLatencies(as_matrix(both_ways(self.latency_ms)))
         now = walked(running, tuple(sites), sites, known, channel_ms)
         limits, readers = queries_of(running), subscribers_of(running)
@@ -187,7 +187,10 @@ class OverlayRequests:
             reads = tuple(sorted({self._fragment_of[node - streams] for node in nodes}))
             rate = float(sum(flow[node] for node in nodes)) if self._counts_ends else 0.0
             stated = query.max_latency_ms
-            limit_ms = NO_LIMIT_MS if stated is None or problem.network.latency_ms is None else stated
+            network = problem.network  # plans are walked from the first batch on
+            limit_ms = (
+                NO_LIMIT_MS if stated is None or network.latency_ms is None else stated - network.entry_ms
+            )
             needs = frozenset(self._with_publishers(upstream_fragments(problem, query.reads)))
             site = problem.site_index[query.site]
             wanted.append(Wanted(q, site, limit_ms, rate, reads, needs, self._runs(needs)))

@@ -10,7 +10,10 @@ import numpy as np
 
 from mooring.model.evaluation.headroom_sentence import headroom_sentences
 from mooring.model.evaluation.metrics import Metrics
+from mooring.model.load.build import build_load_model
+from mooring.model.load.micro_batches import micro_batches
 from mooring.model.load.queued.latencies import LatencyParts, queued_latencies
+from mooring.model.placement.network_metrics import ways_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.placement.shared import as_shared
 from mooring.model.problem.problem import Problem
@@ -32,6 +35,8 @@ class LatencyExplanation:
 
 def explain_latency(placement: Placement, metrics: Metrics) -> LatencyExplanation:
     problem = placement.problem
+    if problem.network.trigger_s > 0.0:
+        return _in_batches(placement, metrics)
     found = queued_latencies(problem, placement.site_of_operator.tolist())
     total_ms = 1e3 * found.query_s
     ways_ms = 1e3 * found.way_s
@@ -46,6 +51,38 @@ def explain_latency(placement: Placement, metrics: Metrics) -> LatencyExplanatio
     ]
     mean_ms, way_ms = float(total_ms.mean()), float(ways_ms.mean())
     return LatencyExplanation(mean_ms, way_ms, slowest, busiest, tuple(sentences))
+
+
+def _in_batches(placement: Placement, metrics: Metrics) -> LatencyExplanation:
+    """Of a project: what passes until results are there is mostly the wait for triggers."""
+    problem, trigger_s = placement.problem, placement.problem.network.trigger_s
+    model = build_load_model(problem)
+    found = micro_batches(problem, model, placement.site_of_fragment, trigger_s)
+    total_ms, ways = 1e3 * found.query_s, np.array(ways_ms(placement))
+    slowest, longest = int(np.argmax(total_ms)), int(np.argmax(found.batch_s))
+    endless = int((~np.isfinite(total_ms)).sum())
+    name, site = problem.fragment_names[longest], problem.sites[placement.site_of_fragment[longest]].name
+    if endless:
+        sentences = [
+            f"The latency of {endless} of {len(total_ms)} queries grows without bound: a site on the way is "
+            "full."
+        ]
+    else:
+        sentences = [
+            f"Queries take {milliseconds(total_ms.mean())} on average, {milliseconds(ways.mean())} of it on "
+            f"links and in waits for triggers of {trigger_s:g} s.",
+            f"Query {problem.queries[slowest].name} is the slowest: {milliseconds(total_ms[slowest])}.",
+            f"The longest batches are those of {name} at {site}: "
+            f"{milliseconds(1e3 * float(found.batch_s[longest]))}.",
+        ]
+    sentences += [*_limits(problem, total_ms), *headroom_sentences(metrics)]
+    return LatencyExplanation(
+        float(total_ms.mean()),
+        float(ways.mean()),
+        slowest,
+        int(placement.site_of_fragment[longest]),
+        tuple(sentences),
+    )
 
 
 def _mean(total_ms: np.ndarray, ways_ms: np.ndarray) -> str:

@@ -25,6 +25,7 @@ from mooring.model.load.feasible.sparse_feasible_set import (
     feasible_set_of,
 )
 from mooring.model.load.feasible.true_feasible_set import loading_axes, true_ratio
+from mooring.model.load.micro_batches import micro_batches
 from mooring.model.load.model import LoadModel
 from mooring.model.load.queued.latencies import queued_latencies
 from mooring.model.placement.network_metrics import network_metrics
@@ -41,14 +42,19 @@ class QueuedMetrics(msgspec.Struct, frozen=True):
     qos_queued_met: float | UnsetType = UNSET
 
 
-def queued_metrics(placement: Placement) -> QueuedMetrics:
-    """Mean latency per query at the present rates, and the share of limits that it keeps; null where a site
-    or link on the way is full. Only where the problem states what lies between its sites.
+def queued_metrics(model: LoadModel, placement: Placement) -> QueuedMetrics:
+    """Mean latency per query at the present rates, with queues or, for a project, with micro-batches, and the
+    share of limits that it keeps; null where a site or link on the way is full. Only where the problem states
+    what lies between its sites.
     """
     problem = placement.problem
     if not problem.queries or (problem.network.latency_ms is None and len(problem.sites) > 1):
         return QueuedMetrics()
-    found = 1000.0 * queued_latencies(problem, placement.site_of_operator.tolist()).query_s
+    if (trigger_s := problem.network.trigger_s) > 0.0:
+        query_s = micro_batches(problem, model, placement.site_of_fragment, trigger_s).query_s
+    else:
+        query_s = queued_latencies(problem, placement.site_of_operator.tolist()).query_s
+    found = 1000.0 * query_s
     latency_ms = {
         query.name: float(found[q]) if math.isfinite(found[q]) else None
         for q, query in enumerate(problem.queries)
@@ -170,7 +176,7 @@ def evaluate_placement(
         headroom=headroom_metric(model, placement),
         survived_share=UNSET if history is None else survived_share(model, placement, history.rates),
         **structs.asdict(network_metrics(placement)),
-        **structs.asdict(queued_metrics(placement)),
+        **structs.asdict(queued_metrics(model, placement)),
         max_utilisation=float(np.max(utilisation(model, placement))),
     )
 

@@ -230,7 +230,7 @@ def _delay(problem: Problem, detour: Detour | None) -> str:
 def _limits(placement: Placement) -> list[str]:
     """Latency limits that are not met; channels count here, as they do for the limits."""
     problem = placement.problem
-    ways = query_latencies_ms(placement, channel_ms=problem.network.channel_ms)
+    ways = ways_ms(placement)
     limited = [(q, query.max_latency_ms) for q, query in enumerate(problem.queries)]
     late = {q: ways[q] - limit for q, limit in limited if limit is not None and ways[q] > limit}
     if not late:

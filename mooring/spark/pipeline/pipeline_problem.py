@@ -46,10 +46,11 @@ def problem_of(layout: Layout) -> Problem:
     try:
         given = {operator_name(flow): _operator(layout, flow) for flow in pipeline.flows.values()}
         operators = operators_of(given, Names.of(around, given))
-        return assembled(around, operators, _queries(layout), _goals(layout, given))
+        made = assembled(around, operators, _queries(layout), _goals(layout, given))
     except InputError as error:
         error.file = error.file or str(layout.project.settings_file)
         raise
+    return replace(made, network=replace(made.network, trigger_s=layout.project.settings.trigger_s))
 
 
 def _goals(layout: Layout, operators: Collection[str]) -> Goals:

@@ -84,8 +84,10 @@ def expanded(
 ) -> PlanTable:
     """Every received plan with every candidate that has the room; plans of several publishers combined.
 
-    Of a leaf, which receives nothing, one plan per candidate.
+    Of a leaf, which receives nothing, one plan per candidate. A query's own end, a number below zero, is
+    reached without a channel.
     """
+    channel_ms = channel_ms if own.operator >= 0 else 0.0
     combined = _combined(received)
     sites = candidates.sites
     arrival = np.zeros((len(combined.cost), len(sites)))
