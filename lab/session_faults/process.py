@@ -431,6 +431,7 @@ class _Handle:
     name: str
     world: World
     embedded: None = None
+    slots: int = 1
 
     @property
     def endpoint(self) -> Any:

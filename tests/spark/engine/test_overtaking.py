@@ -98,8 +98,8 @@ def moved(
     run = SimpleNamespace(
         layout=layout,
         roster=roster,
-        sites=SimpleNamespace(of=lambda site: SimpleNamespace(endpoint=None)),
-        calls=SimpleNamespace(ask=lambda site, call, *rest: call(), silence_s=1.0),
+        sites=SimpleNamespace(of=lambda site: SimpleNamespace(endpoint=None, slots=1)),
+        calls=SimpleNamespace(ask=lambda site, call, *rest, **more: call(), silence_s=1.0),
         progress=SimpleNamespace(batch_s=lambda name: 1.0, take=lambda old: None),
         warmth=SimpleNamespace(ensure=lambda *a, **k: False, note=lambda *a, **k: None),
         is_stateful=lambda name: False,
