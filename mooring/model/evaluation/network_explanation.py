@@ -15,7 +15,7 @@ from mooring.model.evaluation.metrics import Metrics
 from mooring.model.load.model import LoadModel
 from mooring.model.placement.checker import violations
 from mooring.model.placement.links import node_flows
-from mooring.model.placement.network_metrics import direct_latencies_ms, query_latencies_ms
+from mooring.model.placement.network_metrics import direct_latencies_ms, query_latencies_ms, ways_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.latencies import Latencies, why_no_matrix
 from mooring.model.problem.problem import Problem
