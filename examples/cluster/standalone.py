@@ -360,7 +360,7 @@ def main() -> int:
         token = cluster.folder / "token"
         token.touch(0o600)
         token.write_text(cluster.token)
-        print(f"connect: {{url: {cluster.address}, token_file: {token}}}")
+        print(f'connect: {{url: "{cluster.address}", token_file: {token}}}')
         print(f"ui: {cluster.ui}")
         print(f"master: {cluster.master_url}", flush=True)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
