@@ -164,6 +164,8 @@ class Guards:
             return Verdict(None, reason, wait=proposal.violation)
         if self._is_quiet_hour(at_s):
             return Verdict(None, "quiet hours: no moves (quiet_hours)")
+        if too_small := _too_small(proposal, picture):
+            return Verdict(None, too_small)
         cut = self._cut(proposal, picture, at_s)
         return Verdict(None, cut) if isinstance(cut, str) else self._weigh(cut, picture, times)
 
@@ -262,6 +264,22 @@ class Guards:
             sites[rows[each.move.fragment]] = index[each.move.to_site]
         before = low.tuples_under_way(picture.sites)
         return before - low.tuples_under_way(sites) < least * before
+
+
+def _too_small(proposal: Proposal, picture: Picture) -> str:
+    """Why a site cannot run one of the fragments that it is to get, not even alone; empty if it can, or if
+    that fragment's own site has no more cores.
+    """
+    problem, capacity = picture.problem, picture.model.capacity_cores
+    needs = picture.loads_cores + picture.model.fixed_cores
+    rows = {name: f for f, name in enumerate(problem.fragment_names)}
+    for move in (each.move for each in proposal.moves):
+        f, target = rows[move.fragment], problem.site_index[move.to_site]
+        if capacity[target] < min(needs[f], capacity[problem.site_index[move.from_site]]):
+            return (
+                f"{move.fragment} needs {needs[f]:.2f} cores, and {move.to_site} has {capacity[target]:.2f}"
+            )
+    return ""
 
 
 def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:

@@ -229,7 +229,7 @@ class Surveyor:
 
     def _take_slowdowns(self, observation: Observation, sites: Ints, rates: Floats) -> None:
         """Where nothing can be seen of a site, batches tell what others leave it. Rows that wait make them
-        longer too, so a site that falls behind tells nothing.
+        longer too, so a site that falls behind or catches up tells nothing.
         """
         self._slowed = {}
         model = replace(self.calibration.model, capacity_cores=self._capacity)
@@ -244,7 +244,8 @@ class Surveyor:
                 key, over = (self._problem.fragment_names[f], site.name), float(times.over_model[f])
                 best = self._best[key] = min(over, self._best.get(key, over))
                 slower.append(over / best)
-            if slower and min(slower) >= self._options.slowed and site.name not in observation.behind:
+            late = site.name in observation.behind or _catches_up(site.name, observation)
+            if slower and min(slower) >= self._options.slowed and not late:
                 self._slowed[site.name] = float(self._capacity[i]) / min(slower)
                 self._why_left[site.name] = f"batches take {min(slower):.1f} times as long as at best"
 
@@ -444,3 +445,14 @@ class Surveyor:
             if beyond > 0.0 and (min(away) > beyond or max(away) < -beyond):
                 return last
         return seen[-options.looks :]
+
+
+def _catches_up(site: str, observation: Observation) -> bool:
+    """Whether more rows wait for a fragment there than come within two triggers."""
+    trigger_s, reports = observation.measured.trigger_s, observation.measured.fragments.values()
+    return any(
+        report.site == site
+        and report.waiting is not None
+        and report.waiting > 2.0 * trigger_s * report.input_rate
+        for report in reports
+    )

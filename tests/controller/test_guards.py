@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from mooring.algorithms.headroom.decider import HeadroomOptions, propose
-from mooring.contracts.decider import Proposal
+from mooring.contracts.decider import Proposal, ProposedMove
 from mooring.contracts.picture import Picture, picture_of
 from mooring.controller.guards import GuardOptions, Guards, Verdict
 from mooring.errors import InputError
 from mooring.model.deployment.move_times import MoveTimes
+from mooring.model.deployment.moves import Move
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 
@@ -108,6 +109,27 @@ def test_what_is_worth_it_only_if_rates_are_not_lower_is_refused(
     )
     assert (verdict.accepted is not None) == accepted
     assert accepted or "at the low end of the measured rates" in verdict.why
+
+
+def test_a_fragment_is_not_moved_to_a_site_that_has_too_little_for_it_alone() -> None:
+    def whole(small: float) -> tuple[Picture, Proposal]:
+        problem = Problem.from_dict(
+            {
+                "sites": {"cluster": {"capacity": 2}, "small": {"capacity": small}},
+                "streams": {"x": {"rate": 100}},
+                "operators": {name: {"inputs": ["x"], "cost_us": 9000} for name in ("join", "count")},
+            }
+        )
+        seen = picture_of(problem, Placement.from_dict(problem, {"join": "cluster", "count": "cluster"}))
+        made = propose(seen, HeadroomOptions(enough=9.0, least_gain=0.0, max_moves=1))
+        move = ProposedMove(Move("join", "cluster", "small"), made.now)
+        return seen, replace(made, moves=(move,), plans=())
+
+    guards = Guards(GuardOptions(looks=1, most_share=1.0))
+    seen, made = whole(0.5)
+    assert guards.judge(made, seen, 0.0, MoveTimes()).why == "join needs 0.90 cores, and small has 0.50"
+    seen, made = whole(1.0)
+    assert "needs" not in guards.judge(made, seen, 0.0, MoveTimes()).why
 
 
 def test_one_look_without_moves_begins_the_count_anew() -> None:
