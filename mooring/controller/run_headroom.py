@@ -26,12 +26,13 @@ from mooring.model.load.feasible.memory import growth_by_memory
 from mooring.model.load.micro_batches import BatchTimes
 from mooring.quantity import factor_words
 
-Limit = Literal["CPU", "time", "memory", "backlog"]
+Limit = Literal["CPU", "time", "memory", "backlog", "slots"]
 _LIMITS = {
     "CPU": "no CPU left",
     "time": "batches as long as the trigger",
     "memory": "no memory left for state",
     "backlog": "a growing backlog",
+    "slots": "no slot or executor left",
 }
 _BEYOND = {**_LIMITS, "time": "batches longer than the trigger"}
 
@@ -164,8 +165,9 @@ def run_headroom(picture: Picture) -> RunHeadroom:
         if memory[s] < min(float(cpu[s]), by_time):
             fragment, limit = None, "memory"
         if (stall := picture.behind.get(site.name)) is not None and stall.share is not None:
-            fragment, high = stall.name, min(high, stall.share)
-            limit = "time" if stall.kind == "slow batches" else "backlog"
+            blocked, high = stall.kind == "blocked site", min(high, stall.share)
+            fragment = None if blocked else stall.name
+            limit = "slots" if blocked else "time" if stall.kind == "slow batches" else "backlog"
             factor = min(factor, stall.share)
         rooms[site.name] = SiteHeadroom(
             factor, min(low, factor), max(high, factor), limit, fragment, loads[s]
