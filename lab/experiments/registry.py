@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 from lab.experiments.adapting.hour import ADAPTING_HOUR
+from lab.experiments.adapting.worth import ADAPTING_SCENARIOS
 from lab.experiments.ants.figure2a import ANTS_FIGURE_2A
 from lab.experiments.ants.figure2b import ANTS_FIGURE_2B
 from lab.experiments.ants.figure3a import ANTS_FIGURE_3A
@@ -64,6 +65,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         OVERLAY_FIGURE_4,
         OVERLAY_SEARCH,
         ADAPTING_HOUR,
+        ADAPTING_SCENARIOS,
         ANTS_FIGURE_2A,
         ANTS_FIGURE_2B,
         ANTS_FIGURE_3A,

@@ -72,9 +72,10 @@ def replanned(scenario: Circumstances) -> Way:
     return Way(REPLANNED, NoneDecider(), prompt=prompt)
 
 
-def foreseeing(scenario: Circumstances, every_s: float = 600.0) -> Way:
+def foreseeing(scenario: Circumstances, every_s: float = 600.0, policy: str = "") -> Way:
     """Plans anew every so often for the rates that are to come until the next time, and its moves are free:
-    what nobody can do, to hold the others against.
+    what nobody can do, to hold the others against. Plans are those of the scenario's policy unless another
+    is given.
     """
     due = [0.0]
 
@@ -83,7 +84,7 @@ def foreseeing(scenario: Circumstances, every_s: float = 600.0) -> Way:
             return
         due[0] += every_s
         coming = truth.rates(now_s, now_s + every_s)
-        moves = _to_a_new_plan(scenario, run, truth.problem(coming))
+        moves = _to_a_new_plan(scenario, run, truth.problem(coming), policy)
         if moves:
             run.session.order(moves, "foreseen")
 
@@ -91,12 +92,14 @@ def foreseeing(scenario: Circumstances, every_s: float = 600.0) -> Way:
     return Way("foreseeing", NoneDecider(), prompt=prompt, times=free)
 
 
-def _to_a_new_plan(scenario: Circumstances, run: SimulatedRun, problem: Problem) -> list[Move]:
+def _to_a_new_plan(
+    scenario: Circumstances, run: SimulatedRun, problem: Problem, policy: str = ""
+) -> list[Move]:
     where = run.session.placement()
     running = run.engine.homes()
     try:
         current = Placement.from_fragments(problem, where)
-        new = plan(problem, scenario.policy, seed=scenario.seed, current=current).placement
+        new = plan(problem, policy or scenario.policy, seed=scenario.seed, current=current).placement
         made = new.by_fragment()
     except MooringError:  # nothing is allowed just now: as it was
         return []
