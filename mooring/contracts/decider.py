@@ -123,6 +123,8 @@ class Prediction:
     """In queues and on links, at the measured rates and at higher ones; None: not worked out."""
     latency_ms: Mapping[str, float] = field(default_factory=dict)
     """Per query, over network and channels; empty where the problem states no latencies."""
+    bytes_in_flight: float | None = None
+    """On links; None: not worked out, or sizes of tuples or latencies are not stated."""
 
     def as_json(self) -> dict[str, object]:
         return {

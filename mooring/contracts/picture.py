@@ -30,6 +30,7 @@ from mooring.model.load.feasible.headroom import Growth, growth_of_all
 from mooring.model.load.feasible.memory import StateMemory, growth_by_memory
 from mooring.model.load.micro_batches import BatchTimes, micro_batches
 from mooring.model.load.model import LoadModel
+from mooring.model.placement.links import node_bytes, problem_links
 from mooring.model.placement.network_metrics import query_latencies_ms
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
@@ -37,6 +38,8 @@ from mooring.model.problem.problem import Problem
 NOTHING_CORES = 1e-9
 ROOM = 1.25
 """There should be room for all rates to grow by this factor."""
+FULL = 0.95
+"""The share of its capacity from which a site is too full."""
 HORIZON_S = 600.0
 """The horizon of a decision in seconds: rates are not expected to last longer."""
 MOST_LATENCIES = 2000
@@ -89,6 +92,8 @@ class Picture:
     """Site -> what falls behind most there."""
     quota_cores: Floats | None = None
     """Per site: what it may use, whatever its neighbours leave it and however much it keeps up with now."""
+    late_ms: Mapping[str, float] = field(default_factory=dict)
+    """Query -> how far its latency was beyond its limit, the median of the last looks; no others."""
 
     @property
     def rates(self) -> Floats:
@@ -121,7 +126,23 @@ class Picture:
     def at_low_rates(self) -> Picture:
         """The same, were the rates as low as they may be."""
         present = self.model.variable_values(self.low_rates)
-        return replace(self, model=replace(self.model, present=present))
+        problem = self.problem.in_circumstances(
+            rates=self.low_rates,
+            capacity_cores=self.problem.capacity_cores,
+            latency_ms=self.problem.network.latency_ms,
+        )
+        return replace(self, problem=problem, model=replace(self.model, present=present))
+
+    def excess_cores(self, sites: Ints) -> Floats:
+        """Per site, what it lacks not to be too full, were the rates as low as they may be."""
+        loads = self.model.site_loads(sites, self.low_rates)
+        return np.maximum(loads - FULL * self.model.capacity_cores, 0.0)
+
+    def too_full(self, sites: Ints) -> Ints:
+        """Sites that are, the fullest first."""
+        excess = self.excess_cores(sites) / self.model.capacity_cores
+        full = np.flatnonzero(excess > 0.0)
+        return np.asarray(full[np.argsort(-excess[full], kind="stable")])
 
     def low_headroom(self, sites: Ints) -> float:
         """Of a placement, were the rates as low as they may be."""
@@ -153,6 +174,7 @@ class Picture:
             {site.name: float(load) for site, load in zip(self.problem.sites, loads, strict=True)},
             self.tuples_under_way(sites) if in_full else None,
             self._latency_ms(sites) if in_full else {},
+            self.bytes_in_flight(sites) if in_full else None,
         )
 
     def propose(self, to: Mapping[str, str], reason: str) -> Proposal:
@@ -166,17 +188,77 @@ class Picture:
             moves.append(ProposedMove(move, self.predict(sites, in_full=True)))
         return Proposal(self.predict(self.sites, in_full=True), tuple(moves), reason)
 
-    def tuples_under_way(self, sites: Ints) -> float:
-        """In queues and on links: the mean of that at the measured rates, and at those higher by `ROOM`."""
-        ends = self.model.arcs.ends(sites)
+    def tuples_under_way(self, sites: Ints, of: Bools | None = None) -> float:
+        """In queues and on links: the mean of that at the measured rates, and at those higher by `ROOM`.
+        `of`: only those that come from or go to these fragments.
+        """
+        ends, arcs = self.model.arcs.ends(sites), self.model.arcs
         latency_ms = self.problem.network.latency_ms
         far_s = None if latency_ms is None else latency_ms[ends] / 1e3
+        if of is not None and far_s is not None:
+            own = (arcs.source_fragment >= 0) & of[arcs.source_fragment]
+            own |= (arcs.target_fragment >= 0) & of[arcs.target_fragment]
+            far_s = np.where(own, far_s, 0.0)
         total = 0.0
         for flows in self._flows:
             # Not `@`: on a busy machine, threads of a dot product wait for each other longer than it takes.
             total += 0.0 if far_s is None else float((flows.arc_rates * far_s).sum())
-            total += self._in_queues(sites, ends, flows)
+            queued = self._in_queues(sites, ends, flows)
+            if of is not None:
+                arriving, ours = (
+                    np.bincount(sites, inputs, self.model.site_count)
+                    for inputs in (flows.inputs, np.where(of, flows.inputs, 0.0))
+                )
+                queued = queued * (ours / np.maximum(arriving, 1e-300))
+            total += float(queued.sum())
         return total / len(self._flows)
+
+    def bytes_in_flight(self, sites: Ints, of: Bools | None = None) -> float | None:
+        """On links; None where latencies, or the sizes of tuples, are not stated."""
+        latency_ms = self.problem.network.latency_ms
+        if latency_ms is None or self._byte_links is None:
+            return None
+        source, target, rate = self._byte_links
+        ends = [np.where(end >= 0, sites[np.maximum(end, 0)], ~end) for end in (source, target)]
+        on_link = rate * latency_ms[ends[0], ends[1]] / 1e3
+        if of is not None:
+            own = sum((end >= 0) & of[np.maximum(end, 0)] for end in (source, target)) > 0
+            on_link = np.where(own, on_link, 0.0)
+        return float(on_link.sum())
+
+    @cached_property
+    def _byte_links(self) -> tuple[Ints, Ints, Floats] | None:
+        """Source and target (a fragment, or ~site) and bytes per second of all flows of what runs."""
+        if any(size is None for size in node_bytes(self.problem)):
+            return None
+        links = problem_links(self.problem, np.full(self.model.fragment_count, -1, dtype=np.int64))
+        source = np.array([link.source for link in links], dtype=np.int64)
+        target = np.array([link.target for link in links], dtype=np.int64)
+        flows = np.array([link.rate for link in links], dtype=np.float64)
+        for end in (source, target):
+            flows = np.where((end >= 0) & ~self.running[np.maximum(end, 0)], 0.0, flows)
+        return source, target, flows
+
+    def bytes_into(self, fragment: int) -> float:
+        """Per second; zero where sizes are not stated."""
+        if self._byte_links is None:
+            return 0.0
+        _, target, rate = self._byte_links
+        return float(rate[target == fragment].sum())
+
+    def queries_with(self, fragments: Bools) -> Bools:
+        """All fragments of the queries that these are part of."""
+        source, target = self.model.arcs.source_fragment, self.model.arcs.target_fragment
+        inner = (source >= 0) & (target >= 0)
+        source, target = source[inner], target[inner]
+        found = fragments.copy()
+        for begin, end in ((source, target), (target, source)):
+            # First what is downstream of them, then all that this depends on.
+            count = 0
+            while count < found.sum():
+                count = int(found.sum())
+                found[end[found[begin]]] = True
+        return found
 
     @cached_property
     def _flows(self) -> tuple[_Flows, ...]:
@@ -191,7 +273,8 @@ class Picture:
             for at in values
         )
 
-    def _in_queues(self, sites: Ints, ends: tuple[Ints, Ints], flows: _Flows) -> float:
+    def _in_queues(self, sites: Ints, ends: tuple[Ints, Ints], flows: _Flows) -> Floats:
+        """Per site."""
         model = self.model
         room = np.maximum(model.site_capacity_left(sites), NOTHING_CORES)
         used = (np.bincount(sites, flows.cores, model.site_count) + self._crossing_cores(ends, flows)) / room
@@ -204,7 +287,7 @@ class Picture:
             waiting = arriving * self.trigger_s * busy
         else:
             waiting = np.minimum(below / (1.0 - below), arriving * HORIZON_S / 2.0)
-        return float(np.where(used < 1.0, waiting, np.maximum(behind, arriving)).sum())
+        return np.where(used < 1.0, waiting, np.maximum(behind, arriving))
 
     def _crossing_cores(self, ends: tuple[Ints, Ints], flows: _Flows) -> Floats:
         """Per site, what it does for tuples that come from or go to another one (ROD, section 6.3)."""

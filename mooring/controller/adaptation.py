@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from mooring.algorithms.baselines.none_decider import NoneDecider
 from mooring.arrays import Bools
 from mooring.contracts.clock import Clock
 from mooring.contracts.decider import AnsweringDecider, Decider, Observation, Proposal, Sends
@@ -39,6 +40,7 @@ from mooring.controller.ledger import Ledger, LedgerEntry
 from mooring.controller.parts import Parts
 from mooring.controller.run_headroom import RunHeadroom, run_headroom
 from mooring.controller.run_state import RunState
+from mooring.controller.safety_net import NET, SafetyNet
 from mooring.controller.state_estimator import SurveyOptions, Surveyor
 from mooring.model.deployment.move_times import MoveTimes, Pause
 from mooring.model.deployment.moves import Move
@@ -88,6 +90,7 @@ class Adaptation:
 
     def __post_init__(self) -> None:
         self.guards = Guards(self.options)
+        self.net = SafetyNet(self.options.net_looks)
         self.surveyor = Surveyor(self.state.problem, self.survey)
         self.ledger = Ledger(self.state.problem)
         self._proposed: deque[tuple[Proposal, Picture]] = deque(maxlen=_REMEMBERED)
@@ -132,9 +135,12 @@ class Adaptation:
         self.headroom = self._headroom(picture, observation)
         self.model = known_model(picture, self.surveyor.calibration)
         if self._worse is not None and not busy:
-            return (yield from self._undo(self._worse)), True
+            return (yield from self._undo(self._worse, picture)), True
         picture = replace(picture, held=self._held(picture, observation.at_s))
         proposal = replace(self.decider.decide(picture), statistics=picture.statistics)
+        caught = self.parts.do("advice", "keeping the safety net", lambda: self._caught(proposal, picture))
+        if by_net := caught is not None:
+            proposal = replace(caught, statistics=picture.statistics)
         if (dismissed := self._dismissal(proposal, observation.at_s)) is not None:
             return Considered(replace(proposal, moves=()), (), dismissed), False
         if proposal.moves:
@@ -146,18 +152,26 @@ class Adaptation:
         if self.act == "propose":
             why = "the run only proposes moves (--act propose)"
             return Considered(proposal, (), why), False
-        allowed = verdict.accepted if answering is None else answering.accepted(verdict.accepted)
+        allowed: Proposal | None = verdict.accepted
+        if answering is not None and by_net:
+            answering.refused("the safety net relieves a site that is too full")
+        elif answering is not None:
+            allowed = answering.accepted(verdict.accepted)
         if allowed is None:
             return Considered(proposal, (), "the sites' proposal is no longer valid"), False
         moves = tuple(each.move for each in allowed.moves)
         loads_at = partial(_loads_at, picture, moves)
-        promise = partial(self.ledger.promise, allowed, self.decider.name, observation.at_s, loads_at)
-        refusal = yield from self._order(Order(moves, f"adapting: {self.decider.name}"), promise)
+        by = f"{NET} under {self.decider.name}" if by_net else self.decider.name
+        promise = partial(self.ledger.promise, allowed, by, observation.at_s, loads_at)
+        refusal = yield from self._order(Order(moves, f"adapting: {by}"), promise)
         if refusal is not None:
-            if answering is not None:
+            if answering is not None and not by_net:
                 answering.not_begun(refusal)
             return Considered(proposal, (), refusal), False
         return Considered(proposal, moves, verdict.why), False
+
+    def _caught(self, proposal: Proposal, picture: Picture) -> Proposal | None:
+        return None if isinstance(self.decider, NoneDecider) else self.net.catch(proposal, picture)
 
     def _headroom(self, picture: Picture, observation: Observation) -> RunHeadroom:
         if assumes := self.surveyor.assumes:
@@ -255,6 +269,7 @@ class Adaptation:
         fragments = [report.fragment for report in reports]
         self._proposed.clear()
         self.guards.moved(fragments, at_s)
+        self.net.moved()
         paused = self.ledger.paused(reports)
         self.ledger.done(fragments, at_s)
         return [Incident(each.words()) for each in paused if not each.held]
@@ -278,9 +293,12 @@ class Adaptation:
             if self.act == "apply":
                 self._worse = entry
 
-    def _undo(self, entry: LedgerEntry) -> Generator[Event, None, Considered]:
+    def _undo(self, entry: LedgerEntry, picture: Picture) -> Generator[Event, None, Considered]:
         self._worse = None
         back = tuple(move.inverse() for move in reversed(entry.moves))
+        if harm := self.guards.harm(back, picture):
+            entry.verdict += f"; not undone: {harm}"
+            return Considered(None, (), entry.verdict)
         refusal = yield from self._order(Order(back, "adapting: undone after a worse measurement"))
         if refusal is not None:
             return Considered(None, (), f"moves with a worse measurement cannot be undone: {refusal}")

@@ -1,9 +1,11 @@
 """Guards: whether a proposal is carried out, or why not. One set for all deciders.
 
 A proposal is judged as a whole, but may be cut short: each of its moves carries its predicted effect, so its
-first moves are a proposal too, and plans that are made as a whole are never cut. What is judged is in one
-currency, tuple-seconds: tuples under way that a placement saves over the time a decision is made for, against
-those that wait while fragments stand still.
+first moves are a proposal too, and plans that are made as a whole are never cut. What mends a site that is
+too full or a query that is late may be delayed, by pauses and budgets, but is never refused for saving
+little. Everything else is weighed in one currency (`gains.py`): what is saved under way over the time a
+decision is made for, against what waits while fragments stand still. Gains too small for a move of their own
+add up, where they are gains of the same queries.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import numpy as np
 
 from mooring.contracts.decider import Proposal
 from mooring.contracts.picture import HORIZON_S, Picture
+from mooring.controller.gains import LONGER, Effect, Gain, Kind
 from mooring.errors import InputError
-from mooring.model.deployment.move_times import MoveTimes, fragment_pause_s
+from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.deployment.moves import Move
 
 HOUR_S = 3600.0
@@ -25,13 +28,16 @@ _LEAST: Mapping[str, float] = {
     "moves_per_hour": 0,
     "moves_of_one_per_hour": 0,
     "pause_s": 0,
+    "pause_violated_s": 0,
     "looks": 1,
     "looks_violated": 1,
+    "net_looks": 0,
     "hysteresis": 1,
     "worth": 0,
     "bar_s": 0,
 }
 """What options have to be at least."""
+_MOVES_PER_HOUR, _SITES = 12, 20
 _SHARES = ("reserved_share", "most_share", "least_gain")
 
 
@@ -39,7 +45,8 @@ _SHARES = ("reserved_share", "most_share", "least_gain")
 class GuardOptions:
     """Limits for every decider. The defaults suit sites that are observed every five seconds."""
 
-    moves_per_hour: int = 12
+    moves_per_hour: int | None = None
+    """None: 12, and where there are more than 20 sites as many more as there are more sites."""
     reserved_share: float = 0.25
     """Of the moves per hour that are kept for what has to be moved: what only improves does not use them."""
     moves_of_one_per_hour: int = 2
@@ -49,17 +56,22 @@ class GuardOptions:
     always allowed, and so is one plan that mends a violation: less of it would not."""
     pause_s: float = 60.0
     """After a list, and after recovery has started something: what it led to has to show first."""
+    pause_violated_s: float = 30.0
+    """The same for what mends a site that is too full or a broken limit, if that is less."""
     looks: int = 3
     """In a row at which moves were proposed before any is made."""
     looks_violated: int = 1
     """The same for what mends a violation: a limit is seen to be broken over some looks already."""
+    net_looks: int = 2
+    """In a row at which a site is too full before `headroom` relieves it for any other decider; 0: never."""
     least_gain: float = 0.05
-    """The share of the tuples under way that the moves have to save."""
+    """The share that the moves have to save of the tuples, or of the bytes, that the queries they touch have
+    under way."""
     hysteresis: float = 1.5
     """So many times `least_gain` what was found by chance has to save once as little was refused, until
     something is moved: of many draws one passes by luck."""
     worth: float = 2.0
-    """Tuple-seconds saved per tuple-second waited for the moves."""
+    """Tuple-seconds (or byte-seconds) saved per such second waited for the moves."""
     bar_s: float = 1800.0
     """How long a fragment stays after one of its moves was undone, in seconds."""
     untouched: frozenset[str] = frozenset()
@@ -70,7 +82,7 @@ class GuardOptions:
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
-            if not getattr(self, name) >= least:
+            if getattr(self, name) is not None and not getattr(self, name) >= least:
                 raise InputError(
                     f"found {getattr(self, name):g}, expected at least {least:g}", field=f"guards.{name}"
                 )
@@ -81,6 +93,11 @@ class GuardOptions:
                 )
         if self.most_share == 0.0:
             raise InputError("found 0, expected a share above 0", field="guards.most_share")
+
+    def most_per_hour(self, sites: int) -> int:
+        if self.moves_per_hour is not None:
+            return self.moves_per_hour
+        return max(_MOVES_PER_HOUR, _MOVES_PER_HOUR * sites // _SITES)
 
 
 @dataclass(frozen=True)
@@ -99,9 +116,13 @@ class Guards:
     options: GuardOptions = field(default_factory=GuardOptions)
     _made: list[tuple[float, str]] = field(default_factory=list)
     """The moves of the last hour: time and fragment."""
-    _quiet_until_s: float = float("-inf")
+    _changed_s: float = float("-inf")
+    """When the last list ended, or recovery last started something."""
     _barred: dict[str, float] = field(default_factory=dict)
     _in_a_row: int = 0
+    _small: dict[tuple[str, Kind], tuple[float, float]] = field(default_factory=dict)
+    """Per fragment and kind, gains of its move that were refused as too small: until when they count, and how
+    much is surely saved."""
     _too_little: bool = False
     """A randomised proposal was refused for too small a gain, and nothing has moved since."""
 
@@ -110,13 +131,21 @@ class Guards:
     def moved(self, fragments: Sequence[str], at_s: float) -> None:
         """A list of moves was carried out, by any requester."""
         self._made += [(at_s, fragment) for fragment in fragments]
-        self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
+        self._small = {key: each for key, each in self._small.items() if key[0] not in fragments}
+        self._changed_s = at_s
         self._in_a_row, self._too_little = 0, False
 
     def recovered(self, at_s: float) -> None:
         """Recovery started something somewhere."""
-        self._quiet_until_s = max(self._quiet_until_s, at_s + self.options.pause_s)
+        self._changed_s = at_s
         self._in_a_row, self._too_little = 0, False
+
+    def harm(self, moves: Sequence[Move], picture: Picture) -> str:
+        """Why moves that nobody proposed, such as those that undo others, may not be made."""
+        to = {move.fragment: move.to_site for move in moves}
+        effect = Effect(picture.propose(to, ""), picture)
+        before, after = (picture.excess_cores(at).sum() for at in (picture.sites, effect.sites))
+        return effect.harm or ("sites would be too full again" if after > before + 1e-3 else "")
 
     def bar(self, fragment: str, at_s: float) -> None:
         """A move of it made things worse."""
@@ -152,22 +181,22 @@ class Guards:
         if busy:
             self._in_a_row = 0
             return Verdict(None, busy)
-        needed = self.options.looks_violated if proposal.violation else self.options.looks
+        mends = Effect(proposal, picture).mends
+        urgent = proposal.violation or mends
+        needed = self.options.looks_violated if urgent else self.options.looks
         if self._in_a_row < needed:
             looks = f"{self._in_a_row} of {needed} looks in a row"
             return Verdict(None, f"proposed at {looks}", wait=True)
-        if at_s < self._quiet_until_s:
-            reason = (
-                f"pause after the last change: {self._quiet_until_s - at_s:.0f} s of "
-                f"{self.options.pause_s:.0f} s left"
-            )
-            return Verdict(None, reason, wait=proposal.violation)
+        pause_s = min(self.options.pause_s, self.options.pause_violated_s if mends else np.inf)
+        if (left_s := self._changed_s + pause_s - at_s) > 0.0:
+            reason = f"pause after the last change: {left_s:.0f} s of {pause_s:.0f} s left"
+            return Verdict(None, reason, wait=urgent)
         if self._is_quiet_hour(at_s):
             return Verdict(None, "quiet hours: no moves (quiet_hours)")
         if too_small := _too_small(proposal, picture):
             return Verdict(None, too_small)
-        cut = self._cut(proposal, picture, at_s)
-        return Verdict(None, cut) if isinstance(cut, str) else self._weigh(cut, picture, times)
+        cut = self._cut(proposal, picture, at_s, proposal.needed or mends)
+        return Verdict(None, cut) if isinstance(cut, str) else self._weigh(cut, picture, times, at_s)
 
     def _is_quiet_hour(self, at_s: float) -> bool:
         second = at_s % DAY_S
@@ -176,17 +205,16 @@ class Guards:
             for start, end in self.options.quiet_hours
         )
 
-    def _cut(self, proposal: Proposal, picture: Picture, at_s: float) -> Proposal | str:
+    def _cut(self, proposal: Proposal, picture: Picture, at_s: float, needed: bool) -> Proposal | str:
         """As many of its first plans as the budget and the sites' shares allow; why not even one."""
         made = len([1 for made, _ in self._made if made > at_s - HOUR_S])
-        most = self.options.moves_per_hour
-        if not proposal.needed:
+        whole = most = self.options.most_per_hour(len(picture.problem.sites))
+        if not needed:
             most -= int(self.options.reserved_share * most)
         budget = most - made
         if budget <= 0:
-            kept = self.options.moves_per_hour - most
-            more = f"; the other {kept} are reserved for necessary moves" if made < most + kept else ""
-            return f"{made} moves within the last hour, limit {self.options.moves_per_hour}{more}"
+            more = f"; the other {whole - most} are reserved for necessary moves" if made < whole else ""
+            return f"{made} moves within the last hour, limit {whole}{more}"
         ends = [end for end in proposal.plan_ends if end <= budget]
         if not ends:
             return f"it has {proposal.plan_ends[0]} moves, and the hourly limit allows {budget} more"
@@ -222,48 +250,65 @@ class Guards:
             found.append((share, f"the {what} of {picture.problem.sites[site].name}"))
         return found
 
-    def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes) -> Verdict:
-        before, after = proposal.now.tuples_under_way, proposal.predicted.tuples_under_way
-        if before is None or after is None:
-            return Verdict(None, "its saving is unknown: the queues could not be computed")
-        saved, least = before - after, self._least_gain(proposal)
-        if saved < least * before:
-            self._too_little |= proposal.drawn
-            return Verdict(
-                None,
-                f"it would save {max(saved, 0.0) / max(before, 1e-300):.1%} of the tuples under way, "
-                f"threshold {100.0 * least:g}%",
+    def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes, at_s: float) -> Verdict:
+        effect = Effect(proposal, picture)
+        if effect.harm:
+            return Verdict(None, effect.harm)
+        if effect.mends:
+            return Verdict(proposal, proposal.reason)
+        if not proposal.needed and effect.crowds:
+            return Verdict(None, f"{effect.crowds}, and it only improves")
+        refusals = []
+        for gain in sorted(effect.gains(times), key=lambda each: -each.share):
+            refusal = self._refusal(gain, proposal, effect, at_s)
+            if refusal is None:
+                return Verdict(proposal, proposal.reason)
+            refusals.append(refusal)
+        return Verdict(None, refusals[0])
+
+    def _refusal(self, gain: Gain, proposal: Proposal, effect: Effect, at_s: float) -> str | None:
+        """Why a gain of one kind is too small; None if it is not."""
+        least = self._least_gain(proposal)
+        what = "tuples under way" if gain.kind == "tuples" else "bytes in flight"
+        share = f"it would save {max(gain.share, 0.0):.1%} of the {what} of its queries"
+        threshold = f"the threshold of {100.0 * least:g}%"
+        others = self._small_gains(gain.kind, effect, at_s)
+        if gain.saved <= 0.0 or gain.saved + others < least * gain.touched:
+            self._remember(gain, proposal, at_s)
+            with_others = " with the smaller gains refused before" if others > 0.0 else ""
+            return f"{share}{with_others}, less than {threshold}"
+        if not proposal.needed and (gain.surely <= 0.0 or gain.surely + others < least * gain.touched_low):
+            self._remember(gain, proposal, at_s)
+            return f"{share}, but less than {threshold} at the low end of the measured rates"
+        if gain.saved * HORIZON_S < self.options.worth * gain.cost:
+            second = "tuple-seconds" if gain.kind == "tuples" else "byte-seconds"
+            return (
+                f"it would save {gain.saved * HORIZON_S:,.0f} {second}; the moves cost {gain.cost:,.0f}, and "
+                f"the saving must be {self.options.worth:g} times that"
             )
-        if not proposal.needed and self._may_be_noise(proposal, picture, least):
-            self._too_little |= proposal.drawn
-            return Verdict(
-                None,
-                f"it would save {saved / before:.1%} of the tuples under way, but less than the threshold "
-                f"{100.0 * least:g}% at the low end of the measured rates",
-            )
-        waited = sum(_waited(picture, each.move, times) for each in proposal.moves)
-        if saved * HORIZON_S < self.options.worth * waited:
-            return Verdict(
-                None,
-                f"it would save {saved * HORIZON_S:,.0f} tuple-seconds; the moves cost {waited:,.0f}, and "
-                f"the saving must be {self.options.worth:g} times that",
-            )
-        return Verdict(proposal, proposal.reason)
+        if gain.kind == "bytes" and (longer := effect.longer) > LONGER * gain.share:
+            return f"{share}, but its queries would have {longer:.1%} more tuples under way"
+        return None
 
     def _least_gain(self, proposal: Proposal) -> float:
         tried = self._too_little and proposal.drawn
         return self.options.least_gain * (self.options.hysteresis if tried else 1.0)
 
-    def _may_be_noise(self, proposal: Proposal, picture: Picture, least: float) -> bool:
-        """Close to its edge a site's queue grows with every tuple, so rates that only vary may make moves
-        look worth it.
-        """
-        low, sites, index = picture.at_low_rates, picture.sites.copy(), picture.problem.site_index
-        rows = {name: f for f, name in enumerate(picture.problem.fragment_names)}
-        for each in proposal.moves:
-            sites[rows[each.move.fragment]] = index[each.move.to_site]
-        before = low.tuples_under_way(picture.sites)
-        return before - low.tuples_under_way(sites) < least * before
+    def _remember(self, gain: Gain, proposal: Proposal, at_s: float) -> None:
+        """A gain that is too small now counts for others of the same queries; not what was found by chance,
+        which would pass by luck."""
+        self._too_little |= proposal.drawn
+        fragments = [each.move.fragment for each in proposal.moves]
+        if gain.surely > 0.0 and not proposal.drawn:
+            for fragment in fragments:
+                self._small[fragment, gain.kind] = at_s + HORIZON_S, gain.surely / len(fragments)
+
+    def _small_gains(self, kind: Kind, effect: Effect, at_s: float) -> float:
+        """Refused gains of the same kind and the same queries, of fragments that this does not move."""
+        self._small = {key: each for key, each in self._small.items() if each[0] > at_s}
+        names = effect.picture.problem.fragment_names
+        own = {names[f] for f in np.flatnonzero(effect.touched)} - {names[f] for f in effect.moved}
+        return sum(saved for (name, of), (_, saved) in self._small.items() if name in own and of == kind)
 
 
 def _too_small(proposal: Proposal, picture: Picture) -> str:
@@ -280,10 +325,3 @@ def _too_small(proposal: Proposal, picture: Picture) -> str:
                 f"{move.fragment} needs {needs[f]:.2f} cores, and {move.to_site} has {capacity[target]:.2f}"
             )
     return ""
-
-
-def _waited(picture: Picture, move: Move, times: MoveTimes) -> float:
-    """Tuple-seconds that a move costs: what arrives during the pause waits, and so does what comes behind."""
-    fragment = picture.problem.fragment_names.index(move.fragment)
-    pause_s = fragment_pause_s(picture.problem, fragment, times, move.to_site)
-    return float(picture.input_rates[fragment]) * pause_s * pause_s

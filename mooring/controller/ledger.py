@@ -2,9 +2,10 @@
 
 Before and after are medians over a few looks each, so that one odd look decides nothing. A list made things
 worse if more sites are full than before and than was promised, a site is fuller than any was before and than
-was promised, or more queries miss their limits although nothing was full before: where a site was, what had
-gathered there takes a while to be worked off, which is waited for. Where something else happened meanwhile (a
-rate grew, a site lost capacity or was lost, another list followed), nothing is concluded.
+was promised, or more queries miss their limits although nothing was full before, nor promised to be: where a
+site was, what had gathered there takes a while to be worked off, which is waited for. Where something else
+happened meanwhile (a rate grew, a site lost capacity or was lost, another list followed), nothing is
+concluded.
 
 Loads are held against what the same promise means at the rates that came: no move promises anything of those.
 """
@@ -302,6 +303,6 @@ def _judged(entry: LedgerEntry, after: Sighting) -> tuple[bool, str]:
     most = max(expected, default=0.0)
     if after.peak > 1.1 * max(before.peak, most) and after.peak > 0.8:
         return True, f"{said}: worse, predicted {most:.0%}"
-    if after.late > before.late and not before.full:
+    if after.late > before.late and not before.full and most < FULL:
         return True, f"{said}: worse, {after.late:.0f} queries exceed their limit"
     return False, said

@@ -172,9 +172,13 @@ class Recovery:
         self._happened(fragment, "held")
         self._set(fragment, replace(self.state.status[fragment], why=why))
 
-    def release(self, fragment: str, now_s: float) -> None:
-        """Whatever held it is over, or its turn has come, and it does not run: start it."""
+    def release(self, fragment: str, now_s: float, site: str | None = None) -> None:
+        """Whatever held it is over, or its turn has come, and it does not run: start it, at its site or the
+        one given.
+        """
         if self._happened(fragment, "released", "held until now"):
+            if site is not None:
+                self._send(fragment, site)
             self._tries[fragment].due_s = now_s
             self._strands = True
 

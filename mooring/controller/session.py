@@ -11,7 +11,7 @@ publishing end neither the run nor a turn of its data plane.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -26,6 +26,7 @@ from mooring.controller.drained_sites import DrainedSites
 from mooring.controller.events import ROUTES, SERVED_BY, Event, EventRoute, Incident, Order, ProblemChanged
 from mooring.controller.executors import ExecutorCount
 from mooring.controller.guards import GuardOptions
+from mooring.controller.joining import Joined, joined
 from mooring.controller.journal import Journal
 from mooring.controller.move_desk import MoveDesk
 from mooring.controller.move_list import AtOnce, Carrier
@@ -42,6 +43,7 @@ from mooring.errors import OvertakenError, described
 from mooring.model.deployment.moves import Move
 from mooring.model.placement.placement import FragmentSites, Placement
 from mooring.model.problem.problem import Problem
+from mooring.model.problem.query import Query
 
 
 @dataclass(frozen=True)
@@ -318,9 +320,18 @@ class RunSession:
         """Stop fragments on purpose; they stay where they are, and nothing starts them until they wake."""
         self._carry(self.supervisor.rest(fragments, why))
 
-    def wake(self, fragments: Collection[str]) -> None:
-        """Have resting fragments started again, at their site or, if that is lost, elsewhere."""
-        self._carry(self.supervisor.wake(fragments, self.clock.monotonic_s()))
+    def wake(self, fragments: Collection[str], sites: Mapping[str, str] | None = None) -> None:
+        """Have resting fragments started again, at their site or the one given or, if that is lost,
+        elsewhere.
+        """
+        self._carry(self.supervisor.wake(fragments, self.clock.monotonic_s(), sites))
+
+    def join(self, query: Query, fragments: Collection[str]) -> Joined:
+        """Where the fragments of a query that joins go, or why it is rejected, by what was last seen."""
+        closed = {*self.state.lost, *self.state.drained}
+        homes = self.engine.homes()
+        seen = self.state.problem_by_quota
+        return joined(seen, self.placement(), homes, fragments, closed, query)
 
     # Inside
 

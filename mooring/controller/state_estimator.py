@@ -66,6 +66,8 @@ class SurveyOptions:
     """Times as long as at best that all batches of a site take before it counts with less."""
     remembered: int = 120
     """Looks for which that is not forgotten, unless it got more done."""
+    late: int = 3
+    """Looks of which the median is how far a query is beyond its limit."""
     surplus: float = 0.15
     """Share of the modelled load by which the measured one exceeds it before a site counts with less."""
     warm: int = 9
@@ -108,6 +110,8 @@ class Surveyor:
         """Site -> measured over modelled load, look by look."""
         self._batch_s: dict[str, deque[float]] = {}
         """Fragment -> how long its batches took, look by look."""
+        self._late_ms: dict[str, deque[float]] = {}
+        """Query with a limit -> its latency beyond that, look by look."""
         self._trigger_s, self._looks_here = 0.0, 0
         self._looks = 0
         self._homes: Mapping[str, str] = {}
@@ -141,6 +145,7 @@ class Surveyor:
             self.calibration.take(observation)
         self._take_batches(observation)
         self._take_loads(observation)
+        self._take_latencies(observation)
         running = self._running(observation)
         if isinstance(running, str):
             return running
@@ -192,7 +197,17 @@ class Surveyor:
             refreshed=frozenset(observation.measured.views),
             behind=behind,
             quota_cores=self._capacity.copy(),
+            late_ms={name: late for name, seen in self._late_ms.items() if (late := median(seen)) > 0.0},
         )
+
+    def _take_latencies(self, observation: Observation) -> None:
+        for query in self._problem.queries:
+            report = observation.measured.queries.get(query.name)
+            if query.max_latency_ms is None or report is None or report.mean_latency_ms is None:
+                self._late_ms.pop(query.name, None)
+                continue
+            seen = self._late_ms.setdefault(query.name, deque(maxlen=self._options.late))
+            seen.append(report.mean_latency_ms - query.max_latency_ms)
 
     def _take_in(self, observation: Observation) -> None:
         if observation.measured.seconds > 0.0:  # at the first look nothing has been measured yet

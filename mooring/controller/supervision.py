@@ -6,7 +6,7 @@ fragments they touch, and everything else runs on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -142,10 +142,14 @@ class Supervisor:
             self.recovery.hold(fragment, why)
         self.state.resting |= set(fragments)
 
-    def wake(self, fragments: Collection[str], now_s: float) -> Iterator[Event]:
-        """Have fragments started that rest or are idle, at their site or, if that is lost, elsewhere."""
+    def wake(
+        self, fragments: Collection[str], now_s: float, sites: Mapping[str, str] | None = None
+    ) -> Iterator[Event]:
+        """Have fragments started that rest or are idle, at their site or the one given, or, if that is lost,
+        elsewhere.
+        """
         for fragment in fragments:
-            self.recovery.release(fragment, now_s)
+            self.recovery.release(fragment, now_s, (sites or {}).get(fragment))
             yield from self._told(now_s)
         self.state.resting -= set(fragments)
 

@@ -19,7 +19,7 @@ from mooring.contracts.site_machine import Data
 from mooring.coordination.move_messages import Proposed, StartedAt, StatedLatencies
 from mooring.model.problem.problem import Problem
 
-NO_GAIN = "at the measured rates it would not shorten any queue"
+NO_GAIN = "at the measured rates it would save neither tuples under way nor bytes in flight"
 
 Told = tuple[int, Data]
 """A site, and what its machine is told."""
@@ -83,7 +83,13 @@ def stated_latencies(problem: Problem, site: int, count: int) -> Sequence[Stated
     return (StatedLatencies(tuple(np.where(np.isfinite(known), known, -1.0).tolist())),)
 
 
-def saves_nothing(before: Prediction, after: Prediction) -> str | None:
-    known = before.tuples_under_way, after.tuples_under_way
-    saves = known[0] is not None and known[1] is not None and known[1] < known[0]
+def saves_nothing(proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
+    """Of what guards weigh; what mends a violation need not save anything else."""
+    if proposed.violation:
+        return None
+    known = (
+        (before.tuples_under_way, after.tuples_under_way),
+        (before.bytes_in_flight, after.bytes_in_flight),
+    )
+    saves = any(old is not None and new is not None and new < old for old, new in known)
     return None if saves else NO_GAIN

@@ -20,7 +20,7 @@ from mooring.model.problem.problem import Problem
 NAMES = [f"f{k}" for k in range(6)]
 
 
-def picture(state_bytes: float = 0.0, rate: float = 100.0) -> Picture:
+def picture(state_bytes: float = 0.0, rate: float = 75.0) -> Picture:
     problem = Problem.from_dict(
         {
             "sites": {"a": {"capacity": 1}, "b": {"capacity": 1}, "c": {"capacity": 1}},
@@ -188,7 +188,9 @@ def test_state_that_takes_longer_to_carry_than_it_helps_stays() -> None:
 
 def test_what_saves_next_to_nothing_is_refused() -> None:
     guards, seen = Guards(GuardOptions(looks=1, least_gain=0.99)), picture(rate=45.0)
-    assert "of the tuples under way, threshold 99%" in judged(guards, seen).why
+    assert (
+        "of the tuples under way of its queries, less than the threshold of 99%" in judged(guards, seen).why
+    )
 
 
 def test_what_was_refused_as_too_little_does_not_pass_by_luck() -> None:
@@ -240,6 +242,88 @@ def test_a_fragment_that_was_moved_often_or_to_no_good_is_held() -> None:
     assert guards.held(4000.0).keys() == {"f0"}
 
 
+def test_what_relieves_a_site_that_is_too_full_is_delayed_but_never_weighed() -> None:
+    """It waits less than others, at the first look, and for whatever it costs or saves."""
+    full = picture(rate=100.0, state_bytes=2e9)
+    strict = GuardOptions(looks=9, least_gain=1.0, worth=1e9, pause_s=60.0, pause_violated_s=30.0)
+    guards = Guards(strict)
+    guards.moved(["f5"], 0.0)
+    verdict = judged(guards, full, 20.0)
+    assert (verdict.accepted, verdict.wait) == (None, True)
+    assert verdict.why == "pause after the last change: 10 s of 30 s left"
+    assert judged(guards, full, 31.0).accepted is not None
+    assert judged(Guards(strict), picture(), 31.0).accepted is None
+
+
+@pytest.mark.parametrize("violation", [True, False])
+def test_nobody_may_make_an_overloaded_site_worse_or_a_new_one(violation: bool) -> None:
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 1}, "b": {"capacity": 0.25}, "c": {"capacity": 1}},
+            "streams": {"x": {"rate": 100}},
+            "operators": {name: {"inputs": ["x"], "cost_us": 3000} for name in NAMES},
+        }
+    )
+    sites = {**dict.fromkeys(NAMES[:4], "a"), "f4": "c", "f5": "c"}
+    seen = picture_of(problem, Placement.from_dict(problem, sites))
+    guards = Guards(GuardOptions(looks=1, most_share=1.0, worth=0.0))
+    worse = replace(seen.propose({"f4": "a"}, "worse"), violation=violation, sure=True)
+    assert "which is overloaded" in guards.judge(worse, seen, 0.0, MoveTimes()).why
+    other = replace(seen.propose({"f4": "b"}, "a new one"), violation=violation, sure=True)
+    assert "it would overload site b" in guards.judge(other, seen, 0.0, MoveTimes()).why
+    undone = [Move("f4", "c", "a")]
+    assert "which is overloaded" in guards.harm(undone, seen)
+
+
+def _near_and_far(big: float = 200.0) -> Picture:
+    """Ten queries alike, each with a projection on the wrong side of a link."""
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 9}, "b": {"capacity": 9}},
+            "latency_ms": {"a": {"b": 40}},
+            "streams": {f"x{k}": {"site": "a", "rate": 50, "bytes": 100_000} for k in range(10)},
+            "operators": {f"f{k}": {"inputs": [f"x{k}"], "cost_us": 100, "bytes": big} for k in range(10)},
+            "queries": {f"q{k}": {"reads": f"f{k}", "site": "b"} for k in range(10)},
+        }
+    )
+    return picture_of(problem, Placement.from_dict(problem, {f"f{k}": "b" for k in range(10)}))
+
+
+def test_bytes_are_a_gain_of_their_own_and_weighed_against_the_queries_they_touch() -> None:
+    seen = _near_and_far()
+    guards = Guards(GuardOptions(looks=1, most_share=1.0))
+    assert guards.judge(seen.propose({"f3": "a"}, "near"), seen, 0.0, MoveTimes()).accepted is not None
+
+
+def test_refused_gains_of_the_same_queries_add_up() -> None:
+    problem = Problem.from_dict(
+        {
+            "sites": {"a": {"capacity": 9}, "b": {"capacity": 9}},
+            "latency_ms": {"a": {"b": 40}},
+            "streams": {"x": {"site": "a", "rate": 50, "bytes": 100}},
+            "operators": {
+                **{f"f{k}": {"inputs": ["x"], "cost_us": 100, "bytes": 95} for k in range(4)},
+                "all": {"inputs": [f"f{k}" for k in range(4)], "cost_us": 100, "site": "b"},
+            },
+            "queries": {"q": {"reads": "all", "site": "b"}},
+        }
+    )
+    where = {**{f"f{k}": "b" for k in range(4)}, "all": "b"}
+    seen = picture_of(problem, Placement.from_dict(problem, where))
+    guards = Guards(GuardOptions(looks=1, most_share=1.0, least_gain=0.04, worth=0.0))
+    # One at a time, each saves 1.25% of what their query has in flight.
+    verdicts = [
+        guards.judge(seen.propose({f"f{k}": "a"}, "near"), seen, float(k), MoveTimes()) for k in range(4)
+    ]
+    assert [verdict.accepted is not None for verdict in verdicts] == [False, False, False, True]
+    assert "less than the threshold of 4%" in verdicts[0].why
+
+
+def test_the_budget_of_an_hour_grows_with_the_run() -> None:
+    assert [GuardOptions().most_per_hour(sites) for sites in (3, 20, 100, 400)] == [12, 12, 60, 240]
+    assert GuardOptions(moves_per_hour=5).most_per_hour(400) == 5
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -247,6 +331,7 @@ def test_a_fragment_that_was_moved_often_or_to_no_good_is_held() -> None:
         {"looks_violated": 0},
         {"most_share": 0.0},
         {"pause_s": -1.0},
+        {"net_looks": -1},
         {"moves_per_hour": -1},
         {"hysteresis": 0.5},
         {"reserved_share": 1.5},

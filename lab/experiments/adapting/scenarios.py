@@ -1,4 +1,4 @@
-"""Scenarios in which adapting is worth something, or is not: ten that are told, and any number that are drawn.
+"""Scenarios in which adapting is worth something, or is not: ten that are told, and as many drawn as wanted.
 
 Each is a problem with its changes, and where its fragments begin. Those that are drawn differ in everything
 that those that are told fix: a decider that does well in ten is tried on others.
@@ -37,7 +37,6 @@ def _made(
     *,
     latency_ms: float = 20.0,
     start: Mapping[str, str] | None = None,
-    seconds: float = 600.0,
     more: Mapping[str, Fields] | None = None,
     links: Mapping[tuple[str, str], float] | None = None,
 ) -> Scenario:
@@ -66,7 +65,7 @@ def _made(
     }
     problem = Problem.from_dict(made)
     where = plan(problem, "rod").placement if start is None else Placement.from_dict(problem, start)
-    return Scenario(problem, where, seconds)
+    return Scenario(problem, where, 600.0)
 
 
 def flood() -> Scenario:
@@ -194,7 +193,6 @@ def big_rows() -> Scenario:
         [],
         latency_ms=40.0,
         start={"slim": "b"},
-        seconds=300.0,
         more={"x": {"bytes": 100_000}, "slim": {"bytes": 200}},
     )
 

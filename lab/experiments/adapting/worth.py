@@ -10,14 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from lab.experiments.adapting.scenarios import SCENARIOS, Scenario, drawn
 from lab.experiments.experiment import Experiment
 from lab.experiments.figures import finish, panels
 from lab.experiments.summary import Shown, Summary
 from lab.experiments.trials import Row, run_trials
-from mooring.algorithms.catalogue import DECIDERS, make_decider
+from mooring.algorithms.catalogue import DECIDERS
 from mooring.progress import Report
 from mooring.simulator.data_plane.workload import workload
 from mooring.simulator.runs.adapted_run import Circumstances, run_adapted
@@ -112,7 +110,8 @@ def conclude(rows: Sequence[Row]) -> list[str]:
         f"sites are too full, at most {OF_HEADROOM:g} less room than headroom, and headroom at most "
         f"{OF_FORESEEING:g} less than foreseeing."
     )
-    return [f"{names} scenarios, {len(overloaded(rows))} of them overloads. {bounds}"] + [
+    return [
+        f"{names} scenarios, {len(overloaded(rows))} of them overloads. {bounds}",
         f"Not held {len(found)} times" + (":" if found else "."),
         *found,
     ]

@@ -71,7 +71,7 @@ class AntsBriefing:
         return ""
 
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
-        return saves_nothing(before, after)
+        return saves_nothing(proposed, before, after)
 
     def _colonies(self, picture: Picture, problem: Problem, rows: Ints) -> list[KnownColony]:
         model, sites = build_load_model(problem), picture.sites[rows]

@@ -3,9 +3,9 @@
 A plan holds for many rate combinations, so nothing is proposed as long as the present ones are well inside
 its feasible set: `enough` headroom. Below that, the move away from the fullest site that leaves most room at
 both its ends is proposed, then the next, until there is enough everywhere; a move that gains less than
-`least_gain` is not worth its pause. Where no single move helps, two fragments may change places, and where
-nothing helps the fullest site, the next one is looked at. Among moves that gain nearly the same, the one with
-the least state goes first.
+`least_gain` is not worth its pause. Where a single move does not make room enough, two fragments may change
+places, or one may leave a third site so that another fits there; where nothing helps the fullest site, the
+next one is looked at. Among moves that gain nearly the same, the one with the least state goes first.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
 
+from mooring.algorithms.headroom.advice import what_else
+from mooring.algorithms.headroom.chains import best_chain
 from mooring.algorithms.headroom.swaps import best_swap, growth_factor, site_factors
 from mooring.arrays import Floats, Ints
 from mooring.contracts.decider import DeciderWish, Prediction, Proposal, ProposedMove
@@ -60,23 +63,35 @@ class HeadroomDecider:
         return replace(propose(picture, self._options), sure=True)
 
 
+def relief(picture: Picture) -> Proposal:
+    """What mends sites that are too full, for any decider whose own proposals do not."""
+    return propose(picture, HeadroomOptions(max_moves=6))
+
+
 def propose(picture: Picture, options: HeadroomOptions | None = None) -> Proposal:
     """What to move at the picture's rates, given where the fragments are."""
     chosen, sites, problem = options or HeadroomOptions(), picture.sites.copy(), picture.problem
     now = picture.predict(sites, in_full=True)
     moves: list[ProposedMove] = []
+    plans: list[int] = []
     most = max(chosen.max_moves, len(problem.sites) // 10)
-    ends = list[int]()
-    """Of moves that go together."""
     while len(moves) < most and (steps := _next_steps(picture, sites, chosen, most - len(moves))):
         for fragment, to in steps:
             name, origin = problem.fragment_names[fragment], problem.sites[sites[fragment]].name
             sites[fragment] = to
             after = picture.predict(sites, in_full=True)
             moves.append(ProposedMove(Move(name, origin, problem.sites[to].name), after))
-        ends.append(len(moves))
-    worth = moves[: _best_end(now, moves, ends)]
-    return Proposal(now, tuple(worth), _reason(now, worth, chosen))
+        plans.append(len(steps))
+    kept = _best_end(now, moves, list(accumulate(plans)))
+    worth = tuple(moves[:kept])
+    plans = [size for size, end in zip(plans, accumulate(plans), strict=True) if end <= kept]
+    left = picture.sites.copy()
+    rows = {name: f for f, name in enumerate(problem.fragment_names)}
+    for each in worth:
+        left[rows[each.move.fragment]] = problem.site_index[each.move.to_site]
+    reason = _reason(now, worth, chosen) + what_else(picture, left)
+    violation = bool(len(picture.too_full(picture.sites)))
+    return Proposal(now, worth, reason, plans=tuple(plans), violation=violation)
 
 
 def _best_end(now: Prediction, moves: Sequence[ProposedMove], ends: Sequence[int]) -> int:
@@ -87,21 +102,41 @@ def _best_end(now: Prediction, moves: Sequence[ProposedMove], ends: Sequence[int
     return best if best and moves[best - 1].headroom >= now.headroom else 0
 
 
-def _next_steps(
-    picture: Picture, sites: Ints, options: HeadroomOptions, allowed: int
-) -> list[tuple[int, int]]:
-    """One move, or two that change places, for the fullest site that something can be done for."""
+Steps = list[tuple[int, int]]
+"""Fragments and the sites they go to, in this order."""
+
+
+def _next_steps(picture: Picture, sites: Ints, options: HeadroomOptions, allowed: int) -> Steps:
+    """One move, or two that belong together, for the fullest site that something can be done for."""
     factors = site_factors(picture, sites)
     short = np.flatnonzero(factors < options.enough)
     for full in short[np.argsort(factors[short], kind="stable")][:_MOST_SITES].tolist():
-        wanted = options.least_gain * float(factors[full])
-        if (best := _best_move(picture, sites, full, wanted)) is not None:
-            return [best]
-        pair = best_swap(picture, sites, full, wanted) if allowed >= 2 else None
-        if pair is not None:
-            leaving, coming = pair
-            return [(leaving, int(sites[coming])), (coming, int(sites[leaving]))]
+        if steps := _steps_for(picture, sites, full, float(factors[full]), options, allowed):
+            return steps
     return []
+
+
+def _steps_for(
+    picture: Picture, sites: Ints, full: int, factor: float, options: HeadroomOptions, allowed: int
+) -> Steps:
+    """For one site: a move where that makes room enough, else what makes most of it."""
+    wanted, steps = options.least_gain * factor, Steps()
+    if (one := _best_move(picture, sites, full, wanted)) is not None:
+        best, steps = one[0], [one[1]]
+        if best >= options.enough:
+            return steps
+        wanted = options.least_gain * best
+    if allowed < 2:
+        return steps
+    if (two := best_swap(picture, sites, full, wanted)) is not None:
+        best, (leaving, coming) = two
+        steps, wanted = [(leaving, int(sites[coming])), (coming, full)], options.least_gain * best
+        if best >= options.enough:
+            return steps
+    if (chain := best_chain(picture, sites, full, wanted)) is not None:
+        _, (first, to, second) = chain
+        steps = [(first, to), (second, int(sites[first]))]
+    return steps
 
 
 def _enough(now: Prediction, may_be: float, options: HeadroomOptions) -> str:
@@ -130,9 +165,12 @@ def _reason(now: Prediction, moves: Sequence[ProposedMove], options: HeadroomOpt
     return f"{room}, at {now.bottleneck}; moving {what}{more} {gain}"
 
 
-def _best_move(picture: Picture, sites: Ints, full: int, wanted: float) -> tuple[int, int] | None:
-    """(fragment, to site) of the move away from a site after which both ends have most room, as much as is
-    wanted at least. Of near ties the one with least state goes first, then that whose target keeps most room.
+def _best_move(
+    picture: Picture, sites: Ints, full: int, wanted: float
+) -> tuple[float, tuple[int, int]] | None:
+    """The move (fragment, to site) away from a site after which both ends have most room, as much as is
+    wanted at least, and how much that is. Of near ties the one with least state goes
+    first, then that whose target keeps most room.
     """
     leaving = np.flatnonzero(picture.movable & (sites == full))
     if not len(leaving):
@@ -156,7 +194,7 @@ def _best_move(picture: Picture, sites: Ints, full: int, wanted: float) -> tuple
     there = [-float(room_there[rows[i], targets[i]]) for i in good]
     ranked = zip(state, (-found[good]).tolist(), there, rows[good].tolist(), good.tolist(), strict=True)
     best = min(ranked)[-1]
-    return int(leaving[rows[best]]), int(targets[best])
+    return float(found[best]), (int(leaving[rows[best]]), int(targets[best]))
 
 
 def _rooms(picture: Picture, sites: Ints, full: int, leaving: Ints) -> tuple[Floats, Floats]:

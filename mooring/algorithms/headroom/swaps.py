@@ -27,9 +27,11 @@ def growth_factor(room: Floats, load: Floats) -> Floats:
         return np.where(room < 0.0, 0.0, np.where(load > 1e-15, room / load, np.inf))
 
 
-def best_swap(picture: Picture, sites: Ints, full: int, wanted: float) -> tuple[int, int] | None:
+def best_swap(
+    picture: Picture, sites: Ints, full: int, wanted: float
+) -> tuple[float, tuple[int, int]] | None:
     """A fragment of the full site and one elsewhere: with their places changed both sites have most room, and
-    as much as is wanted.
+    as much as is wanted; and how much that is.
     """
     model, own = picture.model, picture.loads_cores
     leaving = np.flatnonzero(picture.movable & (sites == full))
@@ -55,4 +57,4 @@ def best_swap(picture: Picture, sites: Ints, full: int, wanted: float) -> tuple[
     row, column = np.unravel_index(int(np.argmax(after)), after.shape)
     if after[row, column] < max(wanted, 1e-12):
         return None
-    return int(leaving[row]), int(coming[column])
+    return float(after[row, column]), (int(leaving[row]), int(coming[column]))

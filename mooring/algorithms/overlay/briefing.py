@@ -176,7 +176,7 @@ class OverlayBriefing:
         return True
 
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
-        return saves_nothing(before, after)
+        return saves_nothing(proposed, before, after)
 
 
 def _differs(told: tuple[float, ...] | None, figures: tuple[float, ...]) -> bool:

@@ -58,8 +58,9 @@ class OverlayOptions:
     half a second."""
     most_tried: int = 16
     """Stored plans that are checked for one trouble, those best for the bandwidth first."""
-    least_saving: float = 0.2
-    """The share of the bandwidth that a plan has to save where nothing is wrong."""
+    least_saving: float = 1.0
+    """Bytes per second that a plan has to save where nothing is wrong, as for the machines; guards weigh it
+    against the queries that it touches."""
     changed: float = 0.2
     """Rates, capacities and latencies that differ by this share are another world: plans are made anew."""
 
@@ -88,7 +89,6 @@ class OverlayDecider:
         if not plans and not look.troubles and self._stock.world.differs(world, self._options.changed):
             # Nothing is wrong, and it is another world: this is the time to make plans for it.
             self._stock = _Stock(picture, world, self._options, self._seed)
-            self._stock.changed = True
             look = _Look(picture, self._stock, self._options)
         if not plans and not look.troubles:
             self._stock.prepare_some()
@@ -104,7 +104,7 @@ class _Stock:
     """Plans made ahead, for one placement, and the world they were made in."""
 
     def __init__(self, picture: Picture, world: SeenWorld, options: OverlayOptions, seed: int) -> None:
-        self.sites, self.world, self.changed = picture.sites.copy(), world, False
+        self.sites, self.world = picture.sites.copy(), world
         context = Context(picture.model, np.random.default_rng(seed), current=picture.placement)
         self.requests = OverlayRequests(picture.problem, context, options.threshold, counts_ends=True)
         hosted = self.requests.hosted()
@@ -168,10 +168,13 @@ class _Look:
             [np.inf if q.max_latency_ms is None else q.max_latency_ms for q in problem.queries]
         )
         self._latency_ms = self._latencies(picture.sites)
+        late_ms = np.array([picture.late_ms.get(q.name, -np.inf) for q in problem.queries])
+        # What was measured counts where it is more: batches and queues take time too.
+        self._latency_ms = np.maximum(self._latency_ms, np.where(late_ms > 0.0, self._limits + late_ms, 0.0))
         self._late = np.flatnonzero(self._latency_ms > self._limits + LATENCY_SLACK_MS).tolist()
         self._late.sort(key=lambda q: float(self._limits[q] - self._latency_ms[q]))
         loads = picture.model.site_loads(picture.sites, picture.low_rates)
-        self._short = loads - picture.model.capacity_cores
+        self._short = loads - options.threshold * picture.model.capacity_cores
         self._full = np.flatnonzero(self._short > 0.0).tolist()
 
     @property
@@ -204,10 +207,8 @@ class _Look:
         return chosen, reasons
 
     def improved(self) -> tuple[list[Moves], list[str]]:
-        if not self._stock.changed:
-            return [], []
-        saving = self._options.least_saving * max(self._stock.plans.now.cost(), 1e-9)
-        found = improving(self._stock.store.plans(), saving, self._known(PlanNeed(-1, 0.0, 0.0)))
+        known = self._known(PlanNeed(-1, 0.0, 0.0))
+        found = improving(self._stock.store.plans(), self._options.least_saving, known)
         plan = self._best(found, {})
         if plan is None:
             return [], []
@@ -301,7 +302,8 @@ class _Look:
         allowed_ms = np.maximum(self._limits, self._latency_ms)
         if trouble >= 0:
             allowed_ms[trouble] = self._limits[trouble]
-        return bool(np.all(self._latencies(sites) <= allowed_ms + LATENCY_SLACK_MS))
+        then_ms = self._latency_ms + self._latencies(sites) - self._latencies(picture.sites)
+        return bool(np.all(then_ms <= allowed_ms + LATENCY_SLACK_MS))
 
 
 def _steps(picture: Picture, moves: list[tuple[int, int]]) -> Iterator[ProposedMove]:

@@ -102,7 +102,7 @@ class OptimiserBriefing:
         return ""
 
     def objection(self, proposed: Proposed, before: Prediction, after: Prediction) -> str | None:
-        return saves_nothing(before, after)
+        return saves_nothing(proposed, before, after)
 
 
 def optimiser_briefing(problem: Problem, stand_in: Decider | None, states_latency: bool) -> Briefing:

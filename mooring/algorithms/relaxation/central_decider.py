@@ -24,7 +24,7 @@ class RelaxationDecider:
     def __init__(self, params: MigrationParams | None = None, seed: int = 0) -> None:
         thresholds = params or MigrationParams()
         policy = Relaxation(mapping="estimated", probes=10, least_saving=thresholds.least_saving)
-        self._migration = ReplanDecider(policy, ReplanOptions(seed))
+        self._migration = ReplanDecider(policy, ReplanOptions(seed, saves_bytes=True, plans_first=True))
 
     def decide(self, picture: Picture) -> Proposal:
         if picture.problem.network.latency_ms is None:

@@ -38,6 +38,10 @@ class ReplanOptions:
     """In one proposal; where there are many sites, one for every ten of them."""
     most_tried: int = 32
     """Moves looked at in one round, those away from the fullest sites first."""
+    saves_bytes: bool = False
+    """Whether bytes in flight count as well as tuples under way, each as a share of what there is."""
+    plans_first: bool = False
+    """Whether to plan at the first look, and not only after a change or where there is too little room."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +101,12 @@ class ReplanDecider:
         began, short = self._planned_for is None, picture.low_headroom(picture.sites) < ROOM
         if self._planned_for is None:  # it began with a plan for this, unless there is no room
             self._planned_for = world
-        if self._planned_for.differs(world, self._options.changed) or (began and short):
+        at_first = began and (short or self._options.plans_first)
+        if self._planned_for.differs(world, self._options.changed) or at_first:
             self._planned_for, self._goal = world, self._plan(picture)
         if self._goal is None:
             return Proposal(now, (), self._failure or "nothing has changed since the last plan")
-        moves = self._moves_to(self._goal, picture, now.tuples_under_way or 0.0)
+        moves = self._moves_to(self._goal, picture)
         if not moves:
             return Proposal(
                 now, (), f"no move towards the plan of {self._policy.name} improves the placement"
@@ -121,19 +126,21 @@ class ReplanDecider:
             return None
         return placement.site_of_fragment
 
-    def _moves_to(self, goal: Ints, picture: Picture, under_way: float) -> list[ProposedMove]:
+    def _moves_to(self, goal: Ints, picture: Picture) -> list[ProposedMove]:
         """In rounds: moves are ranked by what each leads to alone, and made in that order while they help. A
         round may make the room that the next one needs.
         """
         sites, moves, problem = picture.sites.copy(), list[ProposedMove](), picture.problem
+        cost = _Cost(picture, self._options.saves_bytes)
+        under_way = cost.of(sites)
         left = np.flatnonzero((sites != goal) & picture.movable & ~picture.lost[goal])
         most = max(self._options.max_moves, len(problem.sites) // 10)
         for _ in range(_ROUNDS):
             tried = _fullest_first(picture, sites, left)[: self._options.most_tried].tolist()
-            ranked = sorted((_after(picture, sites, f, goal), f) for f in tried)
+            ranked = sorted((_after(cost, sites, f, goal), f) for f in tried)
             helping = [f for least, f in ranked if least < under_way]
             for fragment in helping:
-                least = _after(picture, sites, fragment, goal)
+                least = _after(cost, sites, fragment, goal)
                 if least >= under_way or len(moves) >= most:
                     continue
                 ends = problem.sites[sites[fragment]].name, problem.sites[goal[fragment]].name
@@ -152,15 +159,30 @@ def _fullest_first(picture: Picture, sites: Ints, fragments: Ints) -> Ints:
     return fragments[np.lexsort((-picture.loads_cores[fragments], room))]
 
 
-def _after(picture: Picture, sites: Ints, fragment: int, goal: Ints) -> float:
-    """Tuples under way once a fragment is where the plan has it; infinite where it does not fit yet."""
+class _Cost:
+    """What a placement has under way: tuples, or shares of the tuples and bytes that there are now."""
+
+    def __init__(self, picture: Picture, saves_bytes: bool) -> None:
+        self.picture = picture
+        self._tuples = max(picture.tuples_under_way(picture.sites), 1e-300)
+        self._bytes = picture.bytes_in_flight(picture.sites) if saves_bytes else None
+
+    def of(self, sites: Ints) -> float:
+        cost = self.picture.tuples_under_way(sites) / self._tuples
+        if self._bytes:
+            cost += (self.picture.bytes_in_flight(sites) or 0.0) / self._bytes
+        return cost
+
+
+def _after(cost: _Cost, sites: Ints, fragment: int, goal: Ints) -> float:
+    """What is under way once a fragment is where the plan has it; infinite where it does not fit yet."""
     moved = sites.copy()
     moved[fragment] = goal[fragment]
-    model, to = picture.model, int(goal[fragment])
+    model, to = cost.picture.model, int(goal[fragment])
     here = moved == to
     if float(model.memory_mb[here].sum()) > model.memory_limit_mb[to]:
         return float("inf")
-    return picture.tuples_under_way(moved)
+    return cost.of(moved)
 
 
 def decider(wish: DeciderWish) -> ReplanDecider:

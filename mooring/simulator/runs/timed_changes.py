@@ -1,8 +1,9 @@
 """A problem's changes carried out on a simulated run, each at its instant.
 
 A query that leaves takes along what no other query needs: those fragments rest, and nothing is kept for them
-until it joins again. One that comes reads what already runs, where that computes the same
-(`query_sharing.py`). Rates are not changed here: the arrivals of the streams follow their course.
+until it joins again. One that comes is admitted or rejected, and its fragments go where there is room for
+them, without moving others (`controller/joining.py`). It reads what already runs, where that computes the
+same (`query_sharing.py`). Rates are not changed here: the arrivals of the streams follow their course.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from mooring.controller.joining import Joined
 from mooring.controller.session import RunSession
 from mooring.model.deployment.channels import Channel, channels_of
 from mooring.model.problem.changes.change import (
@@ -115,6 +117,15 @@ class Unfolding:
         runs = fragments_with(problem, needed_operators(problem, present, now))
         resting = frozenset(problem.fragment_names) - runs
         waking, falling = self.resting - resting, resting - self.resting
+        to = Joined()
+        if coming is not None:
+            query = next(each for each in problem.queries if each.name == coming)
+            to = self._session.join(query, waking)
+            if to.rejected:
+                self.absent |= {coming}
+                self._session.note(f"{coming} is rejected: {to.rejected}")
+                return
+            self._note_reuse(coming, now)
         self._session.rest(falling, "no running query needs it")
         self._connect_stand_ins(before, now)
         for channel in self._channels:
@@ -123,7 +134,7 @@ class Unfolding:
                 self.engine.disconnect(channel)
             elif reader in waking or reader in present:
                 self.engine.connect(channel)
-        self._session.wake(waking)
+        self._session.wake(waking, to.sites)
         self.resting, self.stand_ins = resting, now
         if now != before:
             self._rewired(now)
@@ -139,15 +150,18 @@ class Unfolding:
                 latency_ms=seen.problem.network.latency_ms,
             )
         homes = self.engine.homes()
-        now = QueryArrival(problem, query, present, homes, self._session.placement()).chosen(
+        return QueryArrival(problem, query, present, homes, self._session.placement()).chosen(
             self._equal, stand_ins
         )
+
+    def _note_reuse(self, query: str, now: StandIns) -> None:
+        assert self._session is not None
+        problem, homes = self.engine.problem, self.engine.homes()
         for operator, by in now.items():
-            if operator not in stand_ins:
+            if operator not in self.stand_ins:
                 site = homes[min(fragments_with(problem, [by]))]
                 self.reused.append(Reused(self.engine.simulation.now_s, query, operator, by, site))
                 self._session.note(f"{query} joins, and reads {by} at {site} instead of {operator}")
-        return now
 
     def _connect_stand_ins(self, before: StandIns, now: StandIns) -> None:
         """Each reader of an operator that another stands in for reads that one, and only that one."""
