@@ -51,7 +51,11 @@ class Algorithm:
     briefing: str = ""
     """Makes what the runner tells those machines, and what of their proposals is worth it."""
     simulated: str = ""
-    """Makes the machines of a problem's simulated sites (`simulate --adapt`); empty: none are simulated."""
+    """Makes the machines of a problem's simulated sites (`simulate --adapt`) of the problem and the settings;
+    empty: none are simulated."""
+    settings: str = ""
+    """The dataclass of what can be set of its decider and its simulated machines (`--adapt-set`), beside the
+    parameters of `decides_with`."""
 
     @property
     def deciders(self) -> tuple[str, ...]:
@@ -75,8 +79,13 @@ _ALL = (
     Algorithm("correlation", policy="baselines.correlation:Correlation"),
     Algorithm("optimal", policy="exact.policy:Optimal"),
     Algorithm("none", decider="baselines.none_decider:decider"),
-    Algorithm("headroom", decider="headroom.decider:decider"),
-    Algorithm("replan", decider="replan.decider:decider", decides_with="*"),
+    Algorithm("headroom", decider="headroom.decider:decider", settings="headroom.decider:HeadroomOptions"),
+    Algorithm(
+        "replan",
+        decider="replan.decider:decider",
+        decides_with="*",
+        settings="replan.decider:ReplanOptions",
+    ),
     Algorithm(
         "relaxation",
         "SBON",
@@ -85,6 +94,7 @@ _ALL = (
         machines="relaxation.hosted:hosted_optimisers",
         briefing="relaxation.briefing:optimiser_briefing",
         simulated="relaxation.machines.fragment_specs:simulated_optimisers",
+        settings="relaxation.machines.settings:RelaxationSettings",
     ),
     Algorithm(
         "overlay",
@@ -94,6 +104,7 @@ _ALL = (
         machines="overlay.hosted:hosted_overlays",
         briefing="overlay.briefing:overlay_briefing",
         simulated="overlay.hosted:simulated_overlays",
+        settings="overlay.settings:OverlaySettings",
     ),
     Algorithm("producer", policy="baselines.network_baselines:Producer"),
     Algorithm("consumer", policy="baselines.network_baselines:Consumer"),
@@ -112,8 +123,8 @@ _ALL = (
 ALGORITHMS: Mapping[str, Algorithm] = {each.name: each for each in _ALL}
 POLICIES = tuple(each.name for each in _ALL if each.policy)
 DECIDERS = tuple(name for each in _ALL for name in each.deciders)
-TAKE_SETTINGS = tuple(name for each in _ALL if each.decides_with for name in each.deciders)
-"""Deciders that `--set` is for."""
+TAKE_SETTINGS = tuple(name for each in _ALL if each.decides_with or each.settings for name in each.deciders)
+"""Deciders that `--adapt-set` is for."""
 HOSTED = tuple(each.name for each in _ALL if each.machines)
 """What agents can host, and what can decide at the sites."""
 
@@ -217,7 +228,7 @@ class Deciding:
     policy: str = "rod"
     """That replans."""
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    """Of the policy that the decider decides with."""
+    """Of the decider, or of the policy that it decides with."""
     seed: int = 0
     trigger_s: float = 0.0
     """Between the micro-batches that fragments run in; 0: they run tuple by tuple."""
@@ -239,12 +250,29 @@ def make_decider(name: str, asked: Deciding | None = None) -> Decider:
 
     entry, asked = ALGORITHMS[name.removesuffix(CENTRAL)], asked or Deciding()
     policy_name = asked.policy if entry.decides_with == "*" else entry.decides_with
+    options, left = decider_options(name, asked.settings, policy_name)
 
     def policy(**defaults: object) -> Policy:
-        return policy_of(policy_name, {**defaults, **asked.settings})
+        return policy_of(policy_name, {**defaults, **left})
 
-    made: Decider = _loaded(entry.decider)(DeciderWish(policy, asked.seed, asked.trigger_s))
+    made: Decider = _loaded(entry.decider)(DeciderWish(policy, asked.seed, asked.trigger_s, options))
     return made
+
+
+def decider_options(
+    name: str, settings: Mapping[str, object], policy: str = ""
+) -> tuple[Any, Mapping[str, object]]:
+    """What an entry says can be set of its decider and machines, and the settings left for the policy that it
+    decides with. None: as they are unless set.
+    """
+    entry = ALGORITHMS[name.removesuffix(CENTRAL)]
+    if not entry.settings:
+        return None, settings
+    kind = _loaded(entry.settings)
+    own = {field.name for field in dataclasses.fields(kind)}
+    given = {key: value for key, value in settings.items() if key in own or not policy}
+    left = {key: value for key, value in settings.items() if key not in given}
+    return (kind(**_values(kind, given, name, f"--adapt {name}")) if given else None), left
 
 
 def hosted_protocol(name: str) -> HostedProtocol:
@@ -253,9 +281,12 @@ def hosted_protocol(name: str) -> HostedProtocol:
     return made
 
 
-def simulated_machines(name: str, problem: Problem) -> MakeMachine:
+def simulated_machines(
+    name: str, problem: Problem, settings: Mapping[str, object] | None = None
+) -> MakeMachine:
     """The machines of an algorithm at the simulated sites of a problem."""
-    made: MakeMachine = _loaded(ALGORITHMS[name].simulated)(problem)
+    options, _ = decider_options(name, settings or {})
+    made: MakeMachine = _loaded(ALGORITHMS[name].simulated)(problem, options)
     return made
 
 

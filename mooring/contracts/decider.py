@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from mooring.contracts.engine import Measurement
 from mooring.model.deployment.moves import Move
@@ -221,6 +221,8 @@ class DeciderWish:
     seed: int = 0
     trigger_s: float = 0.0
     """Between the micro-batches that fragments run in; 0: they run tuple by tuple."""
+    options: Any = None
+    """What was set of the decider itself, as its entry in the catalogue says; None: nothing."""
 
 
 @runtime_checkable

@@ -182,4 +182,5 @@ class Effect:
         return Gain("bytes", before - after, surely, touched or 0.0, low_touched or 0.0, waited)
 
     def _pause_s(self, fragment: int, times: MoveTimes) -> float:
-        return fragment_pause_s(self.picture.problem, fragment, times)
+        to = self.picture.problem.sites[self.sites[fragment]].name
+        return fragment_pause_s(self.picture.problem, fragment, times, to)

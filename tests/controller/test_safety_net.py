@@ -35,11 +35,11 @@ def test_a_site_that_stays_too_full_is_relieved_as_a_violation() -> None:
 
 def test_one_look_with_room_and_any_move_begin_the_count_anew() -> None:
     net, full, room = SafetyNet(looks=2), picture(120.0), picture(50.0)
-    for between in (lambda: net.catch(nothing(room), room), net.moved):
-        assert net.catch(nothing(full), full) is None
-        between()
-        assert net.catch(nothing(full), full) is None
-        net.moved()
+    assert net.catch(nothing(full), full) is None
+    assert net.catch(nothing(room), room) is None
+    assert net.catch(nothing(full), full) is None
+    net.moved()
+    assert net.catch(nothing(full), full) is None
 
 
 def test_a_decider_that_mends_it_is_given_time_but_not_for_ever() -> None:

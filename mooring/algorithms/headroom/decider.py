@@ -24,6 +24,7 @@ from mooring.algorithms.headroom.swaps import best_swap, growth_factor, site_fac
 from mooring.arrays import Floats, Ints
 from mooring.contracts.decider import DeciderWish, Prediction, Proposal, ProposedMove
 from mooring.contracts.picture import ROOM, Picture
+from mooring.errors import InputError
 from mooring.model.deployment.moves import Move
 from mooring.model.load.feasible.headroom import growth_of_all
 from mooring.model.problem.problem import Problem
@@ -44,6 +45,12 @@ class HeadroomOptions:
     """Headroom of both sites after a move over that of the fuller one before it."""
     max_moves: int = 3
     """In one proposal; where there are many sites, one for every ten of them."""
+
+    def __post_init__(self) -> None:
+        if not (self.enough >= 1.0 and self.least_gain > 1.0 and self.max_moves >= 1):
+            raise InputError(
+                f"found {self}, expected enough >= 1, least_gain > 1 and max_moves >= 1", field="--adapt-set"
+            )
 
 
 class HeadroomDecider:
@@ -226,4 +233,4 @@ def _state_bytes(problem: Problem, fragment: int) -> float:
 
 
 def decider(wish: DeciderWish) -> HeadroomDecider:
-    return HeadroomDecider()
+    return HeadroomDecider(wish.options)

@@ -31,6 +31,7 @@ from mooring.algorithms.overlay.search.plan_choice import (
 from mooring.algorithms.overlay.search.shared_operator import NOWHERE, SharedOperator
 from mooring.algorithms.overlay.search.similar_plans import KeptPlans
 from mooring.algorithms.overlay.search.stored_plans import StoredPlans
+from mooring.algorithms.overlay.settings import OverlaySettings
 from mooring.algorithms.replan.decider import SeenWorld
 from mooring.arrays import Floats, Ints
 from mooring.contracts.decider import DeciderWish, Proposal, ProposedMove
@@ -58,7 +59,7 @@ class OverlayOptions:
     half a second."""
     most_tried: int = 16
     """Stored plans that are checked for one trouble, those best for the bandwidth first."""
-    least_saving: float = 1.0
+    least_saving: float = 10_000.0
     """Bytes per second that a plan has to save where nothing is wrong, as for the machines; guards weigh it
     against the queries that it touches."""
     changed: float = 0.2
@@ -316,4 +317,8 @@ def _steps(picture: Picture, moves: list[tuple[int, int]]) -> Iterator[ProposedM
 
 
 def decider(wish: DeciderWish) -> OverlayDecider:
-    return OverlayDecider(seed=wish.seed)
+    if wish.options is None:
+        return OverlayDecider(seed=wish.seed)
+    set_by_hand: OverlaySettings = wish.options
+    options = OverlayOptions(candidates=set_by_hand.candidates, least_saving=set_by_hand.least_saving)
+    return OverlayDecider(options, wish.seed)

@@ -16,6 +16,7 @@ from mooring.algorithms.overlay.leases.lease_site import LeaseMemory
 from mooring.algorithms.overlay.leases.overlay_agent import OverlayAgentParams, overlay_agents
 from mooring.algorithms.overlay.protocol.directory import DirectoryMessage
 from mooring.algorithms.overlay.protocol.messages import ExchangeMessage
+from mooring.algorithms.overlay.settings import OverlaySettings
 from mooring.contracts.hosted_protocol import HostedProtocol
 from mooring.contracts.site_machine import MakeMachine
 from mooring.coordination.move_messages import FromMover, StatedLatencies, ToMover
@@ -28,9 +29,9 @@ _LEASES = ToAdaptation | ToKeeper | ToSeeker
 _OF_THE_PROBLEM = AskOperators | KnownOperators | StatedLatencies
 
 
-def simulated_overlays(problem: Problem) -> MakeMachine:
+def simulated_overlays(problem: Problem, options: OverlaySettings | None = None) -> MakeMachine:
     """The runner tells them of the problem, as it tells agents."""
-    return overlay_agents()
+    return overlay_agents(None if options is None else options.params())
 
 
 def hosted_overlays(params: OverlayAgentParams | None = None) -> HostedProtocol:

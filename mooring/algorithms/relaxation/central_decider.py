@@ -21,9 +21,9 @@ from mooring.contracts.picture import Picture
 class RelaxationDecider:
     name: ClassVar[str] = "relaxation-central"
 
-    def __init__(self, params: MigrationParams | None = None, seed: int = 0) -> None:
+    def __init__(self, params: MigrationParams | None = None, seed: int = 0, probes: int = 10) -> None:
         thresholds = params or MigrationParams()
-        policy = Relaxation(mapping="estimated", probes=10, least_saving=thresholds.least_saving)
+        policy = Relaxation(mapping="estimated", probes=probes, least_saving=thresholds.least_saving)
         self._migration = ReplanDecider(policy, ReplanOptions(seed, saves_bytes=True, plans_first=True))
 
     def decide(self, picture: Picture) -> Proposal:
@@ -34,4 +34,6 @@ class RelaxationDecider:
 
 
 def decider(wish: DeciderWish) -> RelaxationDecider:
-    return RelaxationDecider(seed=wish.seed)
+    if wish.options is None:
+        return RelaxationDecider(seed=wish.seed)
+    return RelaxationDecider(wish.options.migration, wish.seed, wish.options.candidates)

@@ -8,7 +8,7 @@ although the plan has it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -186,4 +186,4 @@ def _after(cost: _Cost, sites: Ints, fragment: int, goal: Ints) -> float:
 
 
 def decider(wish: DeciderWish) -> ReplanDecider:
-    return ReplanDecider(wish.policy(), ReplanOptions(wish.seed))
+    return ReplanDecider(wish.policy(), replace(wish.options or ReplanOptions(), seed=wish.seed))

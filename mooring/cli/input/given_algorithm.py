@@ -15,6 +15,11 @@ from mooring.errors import InputError
 POLICY_HELP = "policy to place with, see `mooring policies`, or MODULE:NAME"
 DECIDER_HELP = f"{', '.join(DECIDERS)}, or MODULE:NAME"
 
+ADAPT_SET_HELP = (
+    "setting of the decider, of the policy that it decides with, or of your own decider; repeatable; "
+    "a name that is not known is answered with the nearest"
+)
+
 
 def given_policy(name: str, settings: Mapping[str, str], field: str = "--policy") -> Policy:
     look_here(name)

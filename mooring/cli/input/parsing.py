@@ -164,15 +164,15 @@ def _number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def settings(pairs: Sequence[str]) -> Mapping[str, str]:
+def settings(pairs: Sequence[str], option: str = "--set") -> Mapping[str, str]:
     """`--set NAME=VALUE`, repeated."""
     result: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals or not name.strip():
-            raise InputError(f"found {pair!r}, expected NAME=VALUE", field="--set")
+            raise InputError(f"found {pair!r}, expected NAME=VALUE", field=option)
         if name.strip() in result:
-            raise InputError(f"found {name.strip()!r} twice", field="--set", remedy="keep one of them")
+            raise InputError(f"found {name.strip()!r} twice", field=option, remedy="keep one of them")
         result[name.strip()] = value.strip()
     return result
 

@@ -11,7 +11,13 @@ from rich.markup import escape
 
 from mooring.algorithms.catalogue import HOSTED, Deciding
 from mooring.cli.input.child_process import add_tls, check_page, page_beside
-from mooring.cli.input.given_algorithm import DECIDER_HELP, POLICY_HELP, given_decider, given_policy
+from mooring.cli.input.given_algorithm import (
+    ADAPT_SET_HELP,
+    DECIDER_HELP,
+    POLICY_HELP,
+    given_decider,
+    given_policy,
+)
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.parsing import Parser, add_project, duration, names, settings
 from mooring.cli.input.stop_signals import StopSignals, stop_signals
@@ -123,7 +129,7 @@ def add_options(parser: Parser) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="parameter of the ants, of the policy that replans, or of your own decider",
+        help=ADAPT_SET_HELP,
     )
     add_guards(parser)
     parser.add_argument(
@@ -330,7 +336,9 @@ def _check_policy(args: argparse.Namespace, project: Project) -> None:
 
 def _decider(args: argparse.Namespace, project: Project) -> Decider:
     own = project.settings
-    asked = Deciding(args.policy or own.policy, settings(args.adapt_set), args.seed, own.trigger_s)
+    asked = Deciding(
+        args.policy or own.policy, settings(args.adapt_set, "--adapt-set"), args.seed, own.trigger_s
+    )
     return given_decider(args.adapt, asked, "--adapt-set")
 
 

@@ -13,7 +13,13 @@ from rich.table import Table
 
 from mooring.algorithms.catalogue import HOSTED, Deciding
 from mooring.cli.input.files import make_folder
-from mooring.cli.input.given_algorithm import DECIDER_HELP, POLICY_HELP, given_decider, given_policy
+from mooring.cli.input.given_algorithm import (
+    ADAPT_SET_HELP,
+    DECIDER_HELP,
+    POLICY_HELP,
+    given_decider,
+    given_policy,
+)
 from mooring.cli.input.given_guards import add_guards, given_guards
 from mooring.cli.input.given_placement import add_placement, given_placement
 from mooring.cli.input.parsing import Parser, add_problem, number, positive_count, seconds, settings
@@ -288,11 +294,12 @@ def add_scenario(parser: Parser) -> None:
         "--policy", metavar="NAME", default="rod", help=f"with --adapt replan: {POLICY_HELP} (default rod)"
     )
     parser.add_argument(
+        "--adapt-set",
         "--set",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="parameter of the policy that replans, of the ants, or of your own decider",
+        help=ADAPT_SET_HELP,
     )
     add_guards(parser)
 
@@ -303,10 +310,11 @@ def given_changes(args: argparse.Namespace, problem: Problem) -> Changes:
 
 def given_ways(args: argparse.Namespace, scenario: Circumstances) -> list[Way]:
     """Never moving, the decider asked for, and replanning from scratch."""
-    asked = Deciding(args.policy, settings(args.set), args.seed)
+    asked = Deciding(args.policy, settings(args.adapt_set, "--adapt-set"), args.seed)
     given_policy(args.policy, {})  # a name that is not known is refused before anything is simulated
     adapt = args.adapt or "none"
-    chosen = decided_by(given_decider(adapt, asked, "--set"), adapt if adapt in HOSTED else "")
+    decider = given_decider(adapt, asked, "--adapt-set")
+    chosen = decided_by(decider, adapt if adapt in HOSTED else "", asked.settings)
     if args.alone:
         return [chosen]
     own = [] if adapt == "none" else [chosen]

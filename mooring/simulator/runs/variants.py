@@ -7,7 +7,7 @@ perfect information and no regard for cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mooring.algorithms.baselines.none_decider import NoneDecider
@@ -37,10 +37,12 @@ _LEAST_GAP_S = 60.0
 """Between two plans, where rates change more often than that."""
 
 
-def decided_by(decider: str | Decider, machines: str = "") -> Way:
+def decided_by(
+    decider: str | Decider, machines: str = "", settings: Mapping[str, object] | None = None
+) -> Way:
     """By a decider or one of that name. `machines`: the algorithm whose machines at the simulated sites
-    decide by messages instead. A way is named after what decides, so that of `ants`, whose machines are not
-    simulated, is `ants-central`.
+    decide by messages instead, by these settings. A way is named after what decides, so that of `ants`,
+    whose machines are not simulated, is `ants-central`.
     """
     if isinstance(decider, str):
         machines, decider = decider, make_decider(decider)
@@ -48,7 +50,7 @@ def decided_by(decider: str | Decider, machines: str = "") -> Way:
         return Way(decider.name, decider)
 
     def at_sites(engine: SimulatedEngine, seed: int) -> SimulatedAgents:
-        return SimulatedAgents(engine, simulated_machines(machines, engine.problem), seed)
+        return SimulatedAgents(engine, simulated_machines(machines, engine.problem, settings), seed)
 
     return Way(machines, decider, at_sites=at_sites)
 

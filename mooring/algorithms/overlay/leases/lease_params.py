@@ -27,8 +27,8 @@ class LeaseParams:
     """Of one change, before it is given up."""
     report_ms: float = 1000.0
     """How often hosts and queries tell each other latencies."""
-    review_ms: float = 15_000.0
-    """How often to look for plans that save bandwidth, and for copies that can end; it takes no messages."""
+    review_ms: float = 30_000.0
+    """How often to look for plans that save bandwidth, and for copies that can end."""
     least_saving: float = 1.0
     """Bytes per second that a plan has to save to be worth moving something."""
     replicates: bool = True

@@ -59,7 +59,7 @@ class OverlayAgentParams:
             silence_ms=10_000.0,
             rest_ms=2_000.0,
             report_ms=2_000.0,
-            review_ms=30_000.0,
+            review_ms=15_000.0,
             least_saving=10_000.0,
             replicates=False,
         )

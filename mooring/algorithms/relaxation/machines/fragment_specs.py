@@ -7,6 +7,7 @@ import numpy as np
 from mooring.algorithms.relaxation.machines.messages import FragmentLink, FragmentSpec
 from mooring.algorithms.relaxation.machines.optimiser import optimiser_machines
 from mooring.algorithms.relaxation.machines.params import AGENTS
+from mooring.algorithms.relaxation.machines.settings import RelaxationSettings
 from mooring.contracts.site_machine import MakeMachine
 from mooring.model.load.build import build_load_model
 from mooring.model.load.model import LoadModel
@@ -39,7 +40,7 @@ def fragment_specs(problem: Problem, known: LoadModel | None = None) -> list[Fra
     ]
 
 
-def simulated_optimisers(problem: Problem) -> MakeMachine:
+def simulated_optimisers(problem: Problem, options: RelaxationSettings | None = None) -> MakeMachine:
     """They know the fragments and capacities of the problem from the beginning."""
     known = fragment_specs(problem), problem.capacity_cores.tolist()
-    return optimiser_machines(lambda sites: known, AGENTS)
+    return optimiser_machines(lambda sites: known, AGENTS if options is None else options.params())
