@@ -47,7 +47,7 @@ class Gain:
         return self.saved / max(self.touched, 1e-300)
 
 
-class Effect:
+class MoveEffect:
     """Of a proposal's moves, from where the picture has its fragments."""
 
     def __init__(self, proposal: Proposal, picture: Picture) -> None:

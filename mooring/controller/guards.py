@@ -17,7 +17,7 @@ import numpy as np
 
 from mooring.contracts.decider import Proposal
 from mooring.contracts.picture import HORIZON_S, Picture
-from mooring.controller.gains import LONGER, Effect, Gain, Kind
+from mooring.controller.gains import LONGER, MoveEffect, Gain, Kind
 from mooring.errors import InputError
 from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.deployment.moves import Move
@@ -143,7 +143,7 @@ class Guards:
     def harm(self, moves: Sequence[Move], picture: Picture) -> str:
         """Why moves that nobody proposed, such as those that undo others, may not be made."""
         to = {move.fragment: move.to_site for move in moves}
-        effect = Effect(picture.propose(to, ""), picture)
+        effect = MoveEffect(picture.propose(to, ""), picture)
         before, after = (picture.excess_cores(at).sum() for at in (picture.sites, effect.sites))
         return effect.harm or ("sites would be too full again" if after > before + 1e-3 else "")
 
@@ -181,7 +181,7 @@ class Guards:
         if busy:
             self._in_a_row = 0
             return Verdict(None, busy)
-        mends = Effect(proposal, picture).mends
+        mends = MoveEffect(proposal, picture).mends
         urgent = proposal.violation or mends
         needed = self.options.looks_violated if urgent else self.options.looks
         if self._in_a_row < needed:
@@ -251,7 +251,7 @@ class Guards:
         return found
 
     def _weigh(self, proposal: Proposal, picture: Picture, times: MoveTimes, at_s: float) -> Verdict:
-        effect = Effect(proposal, picture)
+        effect = MoveEffect(proposal, picture)
         if effect.harm:
             return Verdict(None, effect.harm)
         if effect.mends:
@@ -266,7 +266,7 @@ class Guards:
             refusals.append(refusal)
         return Verdict(None, refusals[0])
 
-    def _refusal(self, gain: Gain, proposal: Proposal, effect: Effect, at_s: float) -> str | None:
+    def _refusal(self, gain: Gain, proposal: Proposal, effect: MoveEffect, at_s: float) -> str | None:
         """Why a gain of one kind is too small; None if it is not."""
         least = self._least_gain(proposal)
         what = "tuples under way" if gain.kind == "tuples" else "bytes in flight"
@@ -303,7 +303,7 @@ class Guards:
             for fragment in fragments:
                 self._small[fragment, gain.kind] = at_s + HORIZON_S, gain.surely / len(fragments)
 
-    def _small_gains(self, kind: Kind, effect: Effect, at_s: float) -> float:
+    def _small_gains(self, kind: Kind, effect: MoveEffect, at_s: float) -> float:
         """Refused gains of the same kind and the same queries, of fragments that this does not move."""
         self._small = {key: each for key, each in self._small.items() if each[0] > at_s}
         names = effect.picture.problem.fragment_names

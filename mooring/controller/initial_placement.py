@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from mooring.controller.joining import joined
 from mooring.controller.journal import Journal
 from mooring.controller.move_list import resume, settle
 from mooring.errors import InputError
@@ -83,8 +84,14 @@ def _resumed(problem: Problem, journal: Journal, note: Callable[[str], None]) ->
     found = resume(journal)
     if found is None:
         return None
+    sites = found.placement
+    if beside := _beside(problem, sites):
+        sites, rejected = beside
+        if rejected:
+            note(f"making a new plan, since what is new does not fit beside what ran: {rejected}")
+            return None
     try:
-        placement = Placement.from_fragments(problem, found.placement)
+        placement = Placement.from_fragments(problem, sites)
         wrong = violations(problem, build_load_model(problem), placement)
     except InputError as misfit:
         wrong = [misfit.message]
@@ -93,6 +100,20 @@ def _resumed(problem: Problem, journal: Journal, note: Callable[[str], None]) ->
         return None
     settle(journal)
     return Beginning(placement, f"the journal, {found.why}", evaluate(problem, placement), ())
+
+
+def _beside(problem: Problem, before: FragmentSites) -> tuple[FragmentSites, str] | None:
+    """The last run's placement with fragments that are new placed beside those that it had, and without those
+    that are gone; or the number that is short. None: the fragments are the same.
+    """
+    names = set(problem.fragment_names)
+    known = {name: site for name, site in before.items() if name in names and site in problem.site_index}
+    coming = names - known.keys()
+    if not coming and known.keys() == before.keys():
+        return None
+    at_first = {name: known.get(name, problem.sites[0].name) for name in problem.fragment_names}
+    found = joined(problem, FragmentSites(at_first), known, coming)
+    return FragmentSites({**at_first, **found.sites}), found.rejected
 
 
 def plan_around(problem: Problem, closed: Collection[str], made: Plan) -> Plan:
