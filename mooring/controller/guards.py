@@ -17,7 +17,7 @@ import numpy as np
 
 from mooring.contracts.decider import Proposal
 from mooring.contracts.picture import HORIZON_S, Picture
-from mooring.controller.gains import LONGER, MoveEffect, Gain, Kind
+from mooring.controller.gains import LONGER, Gain, Kind, MoveEffect
 from mooring.errors import InputError
 from mooring.model.deployment.move_times import MoveTimes
 from mooring.model.deployment.moves import Move
