@@ -47,9 +47,9 @@ class HeadroomOptions:
     """In one proposal; where there are many sites, one for every ten of them."""
 
     def __post_init__(self) -> None:
-        if not (self.enough >= 1.0 and self.least_gain > 1.0 and self.max_moves >= 1):
+        if not (self.enough >= 1.0 and self.least_gain >= 0.0 and self.max_moves >= 1):
             raise InputError(
-                f"found {self}, expected enough >= 1, least_gain > 1 and max_moves >= 1", field="--adapt-set"
+                f"found {self}, expected enough >= 1, least_gain >= 0 and max_moves >= 1", field="--adapt-set"
             )
 
 
