@@ -8,7 +8,7 @@ The host decides when to judge those that wait, and how: it hands in its `Verdic
 first, then the largest promise. What is accepted is carried out as one list; two of which one concerns what
 the other moves are not. What comes meanwhile is refused: it was made without knowing of it.
 
-Sites are told where fragments are. Where the protocol says which fragments belong together, a site is told of
+Sites receive where fragments are. Where the protocol says which fragments belong together, a site receives
 those at it, those that belong to them, and those that have just left it; otherwise of all.
 
 What becomes of a proposal is in the table below. `WAITING` is not durable: after a crash the mover receives
@@ -317,7 +317,7 @@ class MoverMachine:
         return any(other in self.where and self.where[other].site == site for other in around)
 
     def belong(self, belonging: Belonging | None) -> None:
-        """Other fragments belong together from now on: sites are told anew when they ask."""
+        """Other fragments belong together from now on: sites receive them when they ask again."""
         self.belonging = belonging
         self._versions.clear()
 

@@ -259,12 +259,12 @@ def test_what_relieves_a_site_that_is_too_full_is_delayed_but_never_weighed() ->
 def test_nobody_may_make_an_overloaded_site_worse_or_a_new_one(violation: bool) -> None:
     problem = Problem.from_dict(
         {
-            "sites": {"a": {"capacity": 1}, "b": {"capacity": 0.25}, "c": {"capacity": 1}},
+            "sites": {"a": {"capacity": 1}, "b": {"capacity": 0.5}, "c": {"capacity": 1}},
             "streams": {"x": {"rate": 100}},
             "operators": {name: {"inputs": ["x"], "cost_us": 3000} for name in NAMES},
         }
     )
-    sites = {**dict.fromkeys(NAMES[:4], "a"), "f4": "c", "f5": "c"}
+    sites = {**dict.fromkeys(NAMES[:4], "a"), "f4": "c", "f5": "b"}
     seen = picture_of(problem, Placement.from_dict(problem, sites))
     guards = Guards(GuardOptions(looks=1, most_share=1.0, worth=0.0))
     worse = replace(seen.propose({"f4": "a"}, "worse"), violation=violation, sure=True)

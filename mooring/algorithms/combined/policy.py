@@ -20,10 +20,11 @@ from mooring.algorithms.resilient.policy import Resilient
 from mooring.algorithms.rod.policy import Rod
 from mooring.arrays import Ints
 from mooring.contracts.policy import Context, Policy
-from mooring.errors import MooringError
+from mooring.errors import InfeasibleError, MooringError
 from mooring.model.evaluation.explanation import Subject
 from mooring.model.evaluation.value import Preferences
 from mooring.model.goals.mending import mended
+from mooring.model.placement.checker import violations
 from mooring.model.placement.placement import Placement
 from mooring.model.problem.problem import Problem
 from mooring.progress import silent
@@ -54,7 +55,13 @@ class Combined:
         return None
 
     def place(self, problem: Problem, context: Context) -> Placement:
-        return Placement(problem, self.search(problem, context)[0])
+        placement = Placement(problem, self.search(problem, context)[0])
+        if wrong := violations(problem, context.load, placement):
+            raise InfeasibleError(
+                f"combined found no placement that keeps every rule: {wrong[0]}",
+                remedy="whether there is one is not proven; relax what is short, or search longer",
+            )
+        return placement
 
     def search(self, problem: Problem, context: Context) -> tuple[Ints, dict[str, float], float]:
         """The best sites, the value of every start by the policy that made it, and that of the best."""

@@ -72,8 +72,9 @@ def _is_shown(path: Path) -> bool:
 
 
 def _summary(path: Path) -> str:
-    """The first line of its comment; of a folder that of its demo."""
-    text = (path / "demo.py" if path.is_dir() else path).read_text(encoding="utf-8")
+    """The first line of its comment; of a folder that of its demo, `demo.py` or `NAME_demo.py`."""
+    source = sorted(path.glob("*demo.py"))[0] if path.is_dir() else path
+    text = source.read_text(encoding="utf-8")
     if path.suffix == ".json":
         return str(json.loads(text).get("description", ""))
     found = _COMMENT.search(text)

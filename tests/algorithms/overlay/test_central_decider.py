@@ -43,14 +43,20 @@ def moved(proposal: Proposal) -> dict[str, str]:
     return {each.move.fragment: each.move.to_site for each in proposal.moves}
 
 
-def test_while_all_limits_hold_nothing_is_proposed() -> None:
-    proposal = looked(OverlayDecider())
+NOTHING_SAVES = OverlayOptions(least_saving=20_000.0)
+
+
+def test_while_all_limits_hold_a_plan_is_proposed_only_if_it_saves_enough() -> None:
+    saving = looked(OverlayDecider(OverlayOptions(least_saving=10_000.0)))
+    assert moved(saving) == {"shared": "a", "left": "a"}
+    assert not saving.violation
+    proposal = looked(OverlayDecider(NOTHING_SAVES))
     assert not proposal.moves
     assert "meet their limits" in proposal.reason
 
 
 def test_a_slow_link_is_answered_by_a_plan_that_leaves_it_and_keeps_both_limits() -> None:
-    decider = OverlayDecider()
+    decider = OverlayDecider(NOTHING_SAVES)
     assert not looked(decider).moves
     proposal = looked(decider, **slow(ab=100.0))
     assert "shared" in moved(proposal)
