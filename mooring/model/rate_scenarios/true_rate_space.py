@@ -69,7 +69,7 @@ class TrueVolume:
             rows=rows,
             base=base_of_rows(model, cores, model.resolved(model.lower[model.independent])),
             capacity=model.capacity_cores / model.capacity_left_cores,
-            weights=(weights / weights.sum()).astype(np.float32),
+            weights=(weights / (weights.sum() or 1.0)).astype(np.float32),
             exponent=exponent,
         )
 
@@ -84,16 +84,19 @@ class TrueVolume:
     def _ends(self, rays: Floats) -> Floats:
         """How many times each ray leads to where the total load fills the total capacity."""
         totals = np.tensordot(self.model.totals, ray_polynomials(self.model, rays), axes=1)
-        room = self.model.capacity_left_cores - totals[:, 0]
+        # Where the least rates alone need more than there is, every ray ends where it begins.
+        room = np.maximum(self.model.capacity_left_cores - totals[:, 0], 0.0)
         rising = totals[:, 1:]
 
         def load(t: Floats) -> Floats:
             return np.asarray(sum(rising[:, p] * t ** (p + 1) for p in range(rising.shape[1])))
 
         # Each power alone overfills at its own root, and half of the least of those cannot.
-        with np.errstate(divide="ignore"):
-            roots = [(room / rising[:, p]) ** (1.0 / (p + 1)) for p in range(rising.shape[1])]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            alone = np.where(rising > 0.0, room[:, None] / rising, np.inf)
+        roots = [alone[:, p] ** (1.0 / (p + 1)) for p in range(rising.shape[1])]
         high = np.min(roots, axis=0)
+        high = np.where(np.isfinite(high), high, 0.0)  # a ray of no length
         low = np.zeros_like(high)
         for _ in range(BISECTIONS):
             middle = (low + high) / 2.0
