@@ -157,9 +157,9 @@ class Surveyor:
         lost = np.array([site.name in observation.lost_sites for site in self._problem.sites])
         sites = Placement.from_fragments(known.problem, observation.belongs).site_of_fragment
         self._take_slowdowns(observation, sites, likely)
+        loads, here = known.model.site_loads(sites, likely), _computed_at(observation)
         capacity, *bounds = (
-            np.where(lost, NOTHING_CORES, cores)
-            for cores in self._with_surplus(self._capacities(), known.model.site_loads(sites, likely))
+            np.where(lost, NOTHING_CORES, cores) for cores in self._with_surplus(self._capacities(), loads)
         )
         for i, site in enumerate(self._problem.sites):
             if (room := known.room(site.name, likely, float(capacity[i]))) is not None and not lost[i]:
@@ -170,8 +170,8 @@ class Surveyor:
                 kept_up = max(NOTHING_CORES, float(known.model.site_loads(sites, share * likely)[i]))
                 for cores in (capacity, *bounds):
                     cores[i] = min(cores[i], kept_up)
-            elif (busy := self._busy(site.name, observation)) is not None:
-                done = float(known.model.site_loads(sites, likely)[i])
+            elif (busy := self._busy(site.name, here.get(site.name, ()), observation)) is not None:
+                done = float(loads[i])
                 done = max(done, min(self._capacity[i], done / max(busy, 1e-9)))
                 capacity[i], bounds[1][i] = max(capacity[i], done), max(bounds[1][i], done)
         # What runs there fits at no rows at all, or no list of moves, not even away from there, is allowed.
@@ -297,7 +297,7 @@ class Surveyor:
                 counted[i] = max(NOTHING_CORES, capacity[i] - (over - 1.0) * loads[i])
         return counted, np.minimum(least, counted), np.maximum(most, counted)
 
-    def _busy(self, site: str, observation: Observation) -> float | None:
+    def _busy(self, site: str, here: Sequence[str], observation: Observation) -> float | None:
         """The share of the time that batches take, one after the other, at a site where those of all
         fragments fit their trigger, so that it does what the model says; None elsewhere. Where its CPU cannot
         be seen, that batches fit says nothing of what costs are stated for.
@@ -305,9 +305,6 @@ class Surveyor:
         report = observation.measured.sites.get(site)
         if report is None or report.utilisation is None or report.estimated:
             return None
-        here = [
-            f for f, at in observation.sites.items() if at == site and f not in observation.measured.views
-        ]
         seen = [self._batch_s.get(name, deque[float]()) for name in here]
         if not here or any(len(took) < self._options.looks for took in seen):
             return None
@@ -361,10 +358,12 @@ class Surveyor:
         if not state_mb.any():
             return None
         other_mb = np.full(len(self._problem.sites), np.inf)
+        index, homes = self._problem.site_index, observation.sites
+        at = np.array([index.get(homes.get(f, ""), -1) for f in self._problem.fragment_names])
+        here_mb = np.bincount(at[at >= 0], state_mb[at >= 0], len(other_mb))
         for i, site in enumerate(self._problem.sites):
             if site.name in sites and (resident_mb := sites[site.name].resident_mb) is not None:
-                here = np.array([observation.sites.get(f) == site.name for f in self._problem.fragment_names])
-                other_mb[i] = max(0.0, resident_mb - float(state_mb[here].sum()))
+                other_mb[i] = max(0.0, resident_mb - float(here_mb[i]))
         return StateMemory(other_mb, state_mb)
 
     def _capacities(self) -> Floats:
@@ -471,3 +470,10 @@ def _catches_up(site: str, observation: Observation) -> bool:
         and report.waiting > 2.0 * trigger_s * report.input_rate
         for report in reports
     )
+def _computed_at(observation: Observation) -> dict[str, list[str]]:
+    """Site -> the fragments there that are computed row by row, not refreshed."""
+    found: dict[str, list[str]] = {}
+    for fragment, site in observation.sites.items():
+        if fragment not in observation.measured.views:
+            found.setdefault(site, []).append(fragment)
+    return found

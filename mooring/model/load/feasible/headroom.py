@@ -73,7 +73,13 @@ def growth_by_site(model: LoadModel, site_of_fragment: npt.ArrayLike, rates: npt
     [5.0, 5.0]
     """
     now, sites = np.asarray(rates, dtype=np.float64), np.asarray(site_of_fragment, dtype=np.int64)
-    coefficients, capacity = model.site_coefficients(sites), model.site_capacity_left(sites)
+    capacity = model.site_capacity_left(sites)
+    if model.is_wide and not model.definitions:
+        loads = np.asarray(model.sparse_site_coefficients(sites) @ model.variable_values(now))
+        return largest_multiples(
+            lambda factors: (factors * loads)[:, None], len(capacity), capacity[:, None], linear=True
+        )
+    coefficients = model.site_coefficients(sites)
 
     def loads_at(factors: Floats) -> Floats:
         values = model.variable_values(factors[:, None] * now)
@@ -113,8 +119,7 @@ def _each_linear(columns: csc_array, capacity: Floats, now: Floats) -> list[Grow
             continue
         # Without the stream itself; what a site has too little of for the others, no factor mends.
         room = slack[loaded] + growth
-        elsewhere = over[~np.isin(over, loaded)]
-        if len(elsewhere) or (room < 0.0).any():
+        if len(over) > (slack[loaded] < 0.0).sum() or (room < 0.0).any():
             left = slack.copy()
             left[loaded] = room
             found.append(Growth(0.0, int(left.argmin())))
