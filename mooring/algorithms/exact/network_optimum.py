@@ -23,6 +23,8 @@ from mooring.model.problem.problem import Problem
 
 _NODES_PER_BUDGET = 100
 """A step of this search costs about as much as a hundred of the compiled one for resilience."""
+_MOST_FREE = 800
+"""Fragments without a site: the search descends once for each."""
 
 
 def network_optimum(
@@ -37,6 +39,12 @@ def network_optimum(
     trees = _unlimited(links, latency_ms, model.pinned_site) if _is_a_sum(links) else None
     if trees is not None and _fits(problem, model, latency_ms, trees.sites):
         return trees.sites
+    free = int((model.pinned_site < 0).sum())
+    if free > _MOST_FREE:
+        raise UnsupportedError(
+            f"{free:,} fragments are too many to search where sites are full or readers share outputs",
+            remedy="use relaxation with probes",
+        )
     budget = node_budget // _NODES_PER_BUDGET
     return _Search(problem, model, links, latency_ms, trees, budget, deadline).run()
 

@@ -37,6 +37,8 @@ ObjectiveName = Literal["resilience", "network", "latency"]
 
 _FINALISTS = 32
 """Placements that come close to the best along the coarse directions and are worth the finest measurement."""
+MOST_CELLS = 1 << 27
+"""Of what a search keeps per fragment, site and direction: 1 GB. Trees of that size are beyond reach."""
 
 
 def optimal_assign(
@@ -50,6 +52,11 @@ def optimal_assign(
     progress: Report = silent,
 ) -> Ints:
     """The placement with the largest feasible ratio; `UnsupportedError` when the budget does not suffice."""
+    if len(model.active) and model.fragment_count * model.site_count * points > MOST_CELLS:
+        raise UnsupportedError(
+            f"{model.fragment_count:,} fragments on {model.site_count:,} sites are too many to search",
+            remedy="use a heuristic such as rod",
+        )
     start = rod_assign(model, problem=problem)
     if not len(model.active):
         return start

@@ -10,6 +10,8 @@ import pytest
 
 from mooring.algorithms.exact.network_optimum import network_optimum
 from mooring.errors import InfeasibleError
+from mooring.errors import InfeasibleError, UnsupportedError
+from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
@@ -62,3 +64,18 @@ def test_it_agrees_with_trying_all(seed: int, shared: bool, capacity: float) -> 
     found = Placement(problem, network_optimum(problem, model))
     assert float(network_metrics(found).network_usage) == pytest.approx(best)  # type: ignore[arg-type]
     assert np.all(model.site_loads(found.site_of_fragment, problem.rates) <= model.capacity_cores)
+
+
+def test_more_fragments_than_it_can_search_are_refused_at_once() -> None:
+    sites = {name: {"capacity": 1.0} for name in "ab"}
+    operators = {f"o{k}": {"inputs": ["x"], "cost_us": 1000, "selectivity": 0.5} for k in range(900)}
+    data = {
+        "sites": sites,
+        "latency_ms": {"a": {"b": 10}},
+        "streams": {"x": {"site": "a", "rate": 1, "bytes": 10}},
+        "operators": operators,
+        "queries": {f"q{k}": {"reads": f"o{k}", "site": "b"} for k in range(900)},
+    }
+    problem = Problem.from_dict(data)
+    with pytest.raises(UnsupportedError, match="900 fragments are too many to search"):
+        network_optimum(problem, build_load_model(problem))

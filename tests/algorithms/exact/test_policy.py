@@ -112,3 +112,9 @@ def test_it_refuses_objectives_that_it_cannot_search_for(objective: Any, why: st
     assert why in str(policy.unsupported(problem))
     with pytest.raises(UnsupportedError, match=why):
         policy.place(problem, Context.of(problem))
+
+
+def test_a_search_that_no_memory_holds_is_refused_at_once() -> None:
+    model = LoadModel.from_coefficients(np.ones((10_000, 1)), np.ones(1_000))
+    with pytest.raises(UnsupportedError, match="10,000 fragments on 1,000 sites are too many to search"):
+        optimal_assign(model)
