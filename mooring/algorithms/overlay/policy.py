@@ -128,6 +128,13 @@ def _placement(
     does least harm."""
     reasons = {problem.queries[q].name: why for q, why in rejected.items() if q < len(problem.queries)}
     if reasons and len(reasons) == len(problem.queries):
+        untried = sum(why == NO_TIME for why in reasons.values())
+        if untried:
+            raise InfeasibleError(
+                f"the time budget was spent when {len(reasons) - untried:,} of {len(reasons):,} queries had "
+                "been tried, and none of them was admitted",
+                remedy="allow more time, or choose another policy",
+            )
         first = next(iter(reasons))
         raise InfeasibleError(
             f"no query can be admitted; {first!r}: {reasons[first]}", remedy="raise limits or add capacity"

@@ -76,6 +76,6 @@ def placing_deadline(budget_s: float | None, spent_s: float, read_s: float, abou
     return deadline_in(max(budget_s - rest_s, LEAST_SHARE * budget_s))
 
 
-def deadline_in(budget_s: float | None) -> Deadline:
-    """A time budget that begins now; None: no deadline."""
-    return Deadline.in_seconds(budget_s, time.monotonic)
+def deadline_in(budget_s: float | None, spent_s: float = 0.0) -> Deadline:
+    """What is left of a time budget from now on; None: no deadline."""
+    return Deadline.in_seconds(None if budget_s is None else max(budget_s - spent_s, 0.0), time.monotonic)

@@ -59,7 +59,7 @@ def add_options(parser: Parser) -> None:
         metavar="N",
         help=f"frames simulated per candidate (default {defaults.frames})",
     )
-    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help="time limit of the search")
+    parser.add_argument("--budget", type=seconds, metavar="SECONDS", help="time limit of the command")
     parser.add_argument(
         "--steps",
         type=positive_count,
@@ -84,7 +84,8 @@ def run(args: argparse.Namespace, terminal: Terminal) -> int:
         skip=min(PlanningParams().skip, args.frames - 1),
     )
     evaluations = StoppingRules().most_evaluations if args.steps is None else args.steps
-    rules = StoppingRules(deadline=deadline_in(args.budget), most_evaluations=evaluations)
+    spent_s = time.monotonic() - args.begun_s
+    rules = StoppingRules(deadline=deadline_in(args.budget, spent_s), most_evaluations=evaluations)
     began_s = time.monotonic()
     with terminal.progress("searching"):
         planned = plan_chunks(problem, params, seed=args.seed, rules=rules, before=before)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mooring.algorithms.overlay.policy import Overlay
+from mooring.contracts.deadline import Deadline
 from mooring.errors import InfeasibleError, InputError
 from mooring.model.placement.closed_sites import replace_lost
 from mooring.model.placement.placement import Placement
@@ -98,6 +99,12 @@ def test_where_every_query_is_rejected_there_is_no_plan() -> None:
     queries = {"near": {"reads": "quick", "site": "b", "max_latency_ms": 1}}
     with pytest.raises(InfeasibleError, match="no query can be admitted; 'near': its limit is 1 ms"):
         plan(problem(queries=queries), "overlay")
+
+
+def test_where_the_time_was_spent_before_any_was_admitted_it_says_so() -> None:
+    with pytest.raises(InfeasibleError, match="spent when 0 of 2 queries had been tried") as refused:
+        plan(problem(), "overlay", deadline=Deadline.in_seconds(0.0, lambda: 0.0))
+    assert "allow more time" in str(refused.value)
 
 
 def test_pins_are_kept_and_limits_with_them() -> None:

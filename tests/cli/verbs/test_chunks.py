@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from mooring.algorithms.catalogue import DECIDERS, POLICIES
 from mooring.chunks.data.routing_table import Route
 from mooring.chunks.files.plan_file import load_chunk_plan, routes_of
+from mooring.cli import main as command_line
 from mooring.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,6 +51,16 @@ def small(tmp_path: Path) -> Path:
 
 def without_seconds(document: dict[str, Any]) -> str:
     return json.dumps({key: value for key, value in document.items() if key != "plan_seconds"})
+
+
+def test_a_budget_is_of_the_whole_command(
+    mooring: Mooring, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enough = mooring("chunks", small, "--budget", 10_000, "--steps", 20, "--json")
+    assert enough.document["evaluations"] > 1
+    monkeypatch.setattr(command_line, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - 20_000.0))
+    spent = mooring("chunks", small, "--budget", 10_000, "--steps", 20, "--json")
+    assert spent.document["evaluations"] == 1
 
 
 def test_a_chunk_plan_has_the_documented_keys_and_keeps_above_its_bound(
