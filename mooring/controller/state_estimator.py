@@ -470,6 +470,8 @@ def _catches_up(site: str, observation: Observation) -> bool:
         and report.waiting > 2.0 * trigger_s * report.input_rate
         for report in reports
     )
+
+
 def _computed_at(observation: Observation) -> dict[str, list[str]]:
     """Site -> the fragments there that are computed row by row, not refreshed."""
     found: dict[str, list[str]] = {}

@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from mooring.algorithms.exact.network_optimum import network_optimum
-from mooring.errors import InfeasibleError
 from mooring.errors import InfeasibleError, UnsupportedError
-from mooring.model.evaluation.network_metrics import network_metrics
 from mooring.model.load.build import build_load_model
 from mooring.model.placement.network_metrics import network_metrics
 from mooring.model.placement.placement import Placement
