@@ -58,6 +58,8 @@ class Promises:
             touched = {fragment for fragment, _, _ in cast(Any, fields["moves"])}
             self._let_go(touched)
             self.vague -= touched  # from now on it is this list that says where they are
+        elif what == "journal left":  # the next process keeps nothing at that site
+            self._let_go({n for known in self.may_be for n, at in known.items() if at == fields["site"]})
         elif what == "journal relocated":
             self._let_go(set(cast(Any, fields["sites"])))
         elif what == "journal placement" and fields["why"] == "started again after a fault":
