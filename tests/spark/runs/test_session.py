@@ -214,7 +214,8 @@ def test_agents_leave_a_full_site_and_may_be_killed(
 ) -> None:
     """Who leads is at a, where numbers come in; rows are true whatever becomes of its agent."""
     folder, notes = make_project(settings=FULL_AT_A, kept_py=KEPT), list[str]()
-    at_once = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0)
+    # The net would be quicker than agents, at looks every half second.
+    at_once = GuardOptions(looks=1, pause_s=0.0, least_gain=0.0, worth=0.0, net_looks=0)
     with prepared(folder, site) as made:
         wish = Wish("rod", placement=at_a, placement_name="by hand")
         run = SparkRun(
